@@ -1,0 +1,1 @@
+"""The query API in JSON terms, and the MCP server."""

@@ -1,0 +1,1 @@
+"""One bottleneck rule per file."""

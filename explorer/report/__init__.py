@@ -1,0 +1,1 @@
+"""Answers as files: HTML, Markdown, Perfetto, speedscope, CSV."""

@@ -1,0 +1,88 @@
+"""Where a run lies: a local directory or any object store that fsspec opens."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import fsspec
+
+
+@dataclass(frozen=True)
+class Location:
+    """A run's directory. `root` is an absolute local path, or a path inside `filesystem` where that is not None."""
+
+    root: str
+    filesystem: fsspec.AbstractFileSystem | None = None
+
+    @classmethod
+    def of(cls, directory: str | os.PathLike[str], storage_options: dict[str, Any] | None = None) -> Location:
+        """Local paths need no fsspec; `scheme://` URLs are opened through it."""
+        text = os.fspath(directory)
+        if "://" not in text:
+            return cls(os.path.abspath(text))
+        if text.startswith("file://"):
+            return cls(os.path.abspath(text.removeprefix("file://")))
+        import fsspec
+
+        filesystem, root = fsspec.core.url_to_fs(text, **(storage_options or {}))
+        return cls(root.rstrip("/"), filesystem)
+
+    @property
+    def is_local(self) -> bool:
+        return self.filesystem is None
+
+    def sibling(self, number: int) -> Location:
+        """NAME-<number> beside this one."""
+        return Location(f"{self.root}-{number}", self.filesystem)
+
+    def join(self, relative: str) -> str:
+        return f"{self.root}/{relative}"
+
+    def exists(self, relative: str = "") -> bool:
+        path = self.join(relative) if relative else self.root
+        return os.path.exists(path) if self.filesystem is None else bool(self.filesystem.exists(path))
+
+    def make_folder(self, relative: str) -> None:
+        if self.filesystem is None:
+            os.makedirs(self.join(relative), exist_ok=True)
+
+    def read(self, relative: str) -> bytes:
+        if self.filesystem is None:
+            with open(self.join(relative), "rb") as file:
+                return file.read()
+        return bytes(self.filesystem.cat_file(self.join(relative)))
+
+    def replace(self, relative: str, data: bytes) -> None:
+        """Write whole or not at all: rename on a local disk, one put on an object store."""
+        path = self.join(relative)
+        if self.filesystem is not None:
+            self.filesystem.pipe_file(path, data)
+            return
+        temporary = f"{path}.{os.getpid()}.tmp"
+        with open(temporary, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+
+    def list_folder(self, relative: str) -> list[str]:
+        """Names in a folder, sorted; empty where there is none."""
+        path = self.join(relative)
+        if self.filesystem is None:
+            try:
+                return sorted(os.listdir(path))
+            except (FileNotFoundError, NotADirectoryError):
+                return []
+        if not self.filesystem.exists(path):
+            return []
+        return sorted(
+            str(name).rsplit("/", 1)[-1] for name in self.filesystem.ls(path, detail=False, refresh=True)
+        )
+
+    def size(self, relative: str) -> int:
+        if self.filesystem is None:
+            return os.path.getsize(self.join(relative))
+        return int(self.filesystem.size(self.join(relative)))

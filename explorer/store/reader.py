@@ -1,0 +1,122 @@
+"""Opening a run: manifests first, explicit file lists from them, absent tables as typed empty ones."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from explorer.model.errors import InputError
+from explorer.model.schema import SCHEMA_VERSION
+from explorer.model.tables import TABLES
+from explorer.store.location import Location
+from explorer.store.manifest import MANIFEST_FOLDER, Manifest, Part, decode
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.dataset as pads
+
+_MANIFEST_NAME = re.compile(r"rank-(\d+)\.json")
+
+
+def is_run(directory: str | os.PathLike[str], storage_options: dict[str, Any] | None = None) -> bool:
+    """Whether a directory holds at least one rank's manifest."""
+    location = Location.of(directory, storage_options)
+    return any(_MANIFEST_NAME.fullmatch(name) for name in location.list_folder(MANIFEST_FOLDER))
+
+
+class RunReader:
+    """The parts of a run. Raises InputError when it is no run, is damaged, or was written by a newer version."""
+
+    def __init__(
+        self, directory: str | os.PathLike[str], storage_options: dict[str, Any] | None = None
+    ) -> None:
+        self.location = Location.of(directory, storage_options)
+        self.manifests: dict[int, Manifest] = self._load()
+
+    def _load(self) -> dict[int, Manifest]:
+        names = [n for n in self.location.list_folder(MANIFEST_FOLDER) if _MANIFEST_NAME.fullmatch(n)]
+        if not names:
+            what = "is not a run (it has no manifests)" if self.location.exists() else "does not exist"
+            raise InputError(
+                f"{self.location.root} {what}.",
+                "Record or import one first: neuron-explorer import TRACE -o RUN",
+            )
+        manifests: dict[int, Manifest] = {}
+        for name in names:
+            try:
+                manifest = decode(self.location.read(f"{MANIFEST_FOLDER}/{name}"))
+            except (msgspec.DecodeError, msgspec.ValidationError, OSError) as error:
+                raise InputError(
+                    f"The manifest {self.location.join(MANIFEST_FOLDER)}/{name} cannot be read: {error}."
+                ) from error
+            if manifest.schema_version > SCHEMA_VERSION:
+                raise InputError(
+                    f"{self.location.root} has schema version {manifest.schema_version}; this program reads up to {SCHEMA_VERSION}.",
+                    "Upgrade neuron-explorer.",
+                )
+            manifests[manifest.rank] = manifest
+        return dict(sorted(manifests.items()))
+
+    @property
+    def directory(self) -> str:
+        return self.location.root
+
+    @property
+    def ranks(self) -> list[int]:
+        return list(self.manifests)
+
+    def parts(self, table: str, ranks: Iterable[int] | None = None) -> list[Part]:
+        """Parts of a table that hold rows, by rank, in writing order."""
+        wanted = self.ranks if ranks is None else list(ranks)
+        return [p for r in wanted if r in self.manifests for p in self.manifests[r].parts if p.table == table]
+
+    @cached_property
+    def extra_tables(self) -> list[str]:
+        """Tables outside the schema, as 'neuron/<Table>' or unknown names."""
+        names = {part.table for manifest in self.manifests.values() for part in manifest.parts}
+        return sorted(names - set(TABLES))
+
+    def files(self, table: str, ranks: Iterable[int] | None = None) -> list[str]:
+        """Paths of a table's parts: absolute for a local run, else inside the run's filesystem."""
+        return [self.location.join(part.path) for part in self.parts(table, ranks)]
+
+    def dataset(self, table: str, ranks: Iterable[int] | None = None) -> pads.Dataset:
+        """A pyarrow dataset over explicit files; typed and empty where the run has no such table.
+
+        Columns that a newer writer added are kept; columns an older one lacked read as null.
+        """
+        import pyarrow as pa
+        import pyarrow.dataset as pads
+        import pyarrow.parquet as pq
+
+        spec = TABLES.get(table)
+        files = self.files(table, ranks)
+        if not files:
+            if spec is None:
+                raise KeyError(table)
+            return pads.dataset(pa.Table.from_batches([], spec.arrow_schema()))
+        known = [spec.arrow_schema()] if spec else []
+        # Parts of one table may differ in columns; one footer per distinct writer is not knowable, so read them all.
+        schemas = [pq.read_schema(path, filesystem=self.location.filesystem) for path in files]
+        schema = pa.unify_schemas([*known, *schemas], promote_options="permissive")
+        return pads.dataset(files, schema=schema, filesystem=self.location.filesystem, format="parquet")
+
+    def read(
+        self, table: str, columns: list[str] | None = None, ranks: Iterable[int] | None = None
+    ) -> pa.Table:
+        """A table as Arrow; dimension tables are deduplicated."""
+        data = self.dataset(table, ranks).to_table(columns=columns)
+        spec = TABLES.get(table)
+        if spec is None or not spec.dimension or (columns and not set(spec.identity) <= set(columns)):
+            return data
+        first = (
+            data.append_column("__row", [list(range(data.num_rows))])
+            .group_by(list(spec.identity))
+            .aggregate([("__row", "min")])
+        )
+        return data.take(first.column("__row_min")).sort_by([(key, "ascending") for key in spec.sort_by])
