@@ -1,0 +1,124 @@
+"""What the host side of one rank was doing at every moment, as one lane of pieces.
+
+The lane follows the thread that drives the steps; while that thread sits idle inside `backward()` on an accelerator,
+the autograd thread works for it, and the lane shows that thread's pieces instead.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """Consecutive pieces of time, sorted by start, never overlapping. `event` is an index into the event arrays or -1."""
+
+    start: Ints
+    end: Ints
+    event: Ints
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+
+def innermost(start: Ints, end: Ints, parent: Ints) -> Pieces:
+    """Cut one track into pieces, each with its innermost event.
+
+    Rows come in an order in which a parent stands before its children.
+
+    Args:
+        start, end: event times in ns.
+        parent: index of the enclosing event on the same track, -1 at the top.
+
+    Returns:
+        Pieces covering the union of the events; idle time between them has no piece.
+    """
+    index = np.arange(len(start), dtype=np.int64)
+    # At a start the event itself becomes innermost, at its end its parent does. At one time: ends before starts;
+    # of several ends the outermost last; of several starts the longest first. Empty events never become innermost.
+    real = end > start
+    if not real.any():
+        empty = np.zeros(0, np.int64)
+        return Pieces(empty, empty, empty)
+    index, start_, end_, parent_ = index[real], start[real], end[real], parent[real]
+    time = np.concatenate([end_, start_])
+    what = np.concatenate([parent_, index])
+    is_start = np.concatenate([np.zeros(len(index), np.int8), np.ones(len(index), np.int8)])
+    other = np.concatenate([-start_, -end_])
+    tie = np.concatenate([-index, index])
+    order = np.lexsort((tie, other, is_start, time))
+    time, what = time[order], what[order]
+    last = np.append(time[1:] != time[:-1], True)
+    time, what = time[last], what[last]
+    piece_end = np.append(time[1:], time[-1:])
+    keep = (what >= 0) & (piece_end > time)
+    return Pieces(time[keep], piece_end[keep], what[keep])
+
+
+def fill(lane: Pieces, other: Pieces, passive: NDArray[np.bool_]) -> Pieces:
+    """Show `other`'s pieces wherever `lane` has none or only a passive one (`passive` is one flag per lane piece)."""
+    if not len(other):
+        return lane
+    active = Pieces(lane.start[~passive], lane.end[~passive], lane.event[~passive])
+    with_other = _underlay(active, other)
+    rest = Pieces(lane.start[passive], lane.end[passive], lane.event[passive])
+    return _underlay(with_other, rest)
+
+
+def _underlay(top: Pieces, below: Pieces) -> Pieces:
+    """Pieces of `top`, and those of `below` cut to the time that `top` leaves free."""
+    if not len(top):
+        return below
+    if not len(below):
+        return top
+    edges = np.unique(np.concatenate([top.start, top.end, below.start, below.end]))
+    start, end = edges[:-1], edges[1:]
+    event = at(top, start)
+    from_below = at(below, start)
+    event = np.where(event == NOTHING, from_below, event)
+    keep = event != NOTHING
+    return merged(Pieces(start[keep], end[keep], event[keep]))
+
+
+NOTHING = -2
+"""No piece at that time."""
+
+
+def at(pieces: Pieces, times: Ints) -> Ints:
+    """The event of the piece that holds each time; NOTHING where there is none."""
+    if not len(pieces):
+        return np.full(len(times), NOTHING, np.int64)
+    slot = np.searchsorted(pieces.start, times, "right") - 1
+    inside = (slot >= 0) & (times < pieces.end[np.maximum(slot, 0)])
+    return np.where(inside, pieces.event[np.maximum(slot, 0)], NOTHING)
+
+
+def merged(pieces: Pieces) -> Pieces:
+    """Join touching pieces of the same event."""
+    if len(pieces) < 2:
+        return pieces
+    new = np.append(True, (pieces.event[1:] != pieces.event[:-1]) | (pieces.start[1:] != pieces.end[:-1]))
+    first = np.flatnonzero(new)
+    last = np.append(first[1:] - 1, len(pieces) - 1)
+    return Pieces(pieces.start[first], pieces.end[last], pieces.event[first])
+
+
+def whole(pieces: Pieces, begin: int, finish: int) -> Pieces:
+    """The lane cut to [begin, finish) with its holes filled by pieces without event (-1)."""
+    inside = (pieces.end > begin) & (pieces.start < finish)
+    start = np.maximum(pieces.start[inside], begin)
+    end = np.minimum(pieces.end[inside], finish)
+    event = pieces.event[inside]
+    hole_start = np.append(begin, end)
+    hole_end = np.append(start, finish)
+    holes = hole_end > hole_start
+    all_start = np.concatenate([start, hole_start[holes]])
+    all_end = np.concatenate([end, hole_end[holes]])
+    all_event = np.concatenate([event, np.full(int(holes.sum()), -1, np.int64)])
+    order = np.argsort(all_start, kind="stable")
+    return Pieces(all_start[order], all_end[order], all_event[order])

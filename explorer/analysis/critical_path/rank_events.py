@@ -1,0 +1,237 @@
+"""The events of one rank as arrays, with the host lane, the device streams and the waits that tie them together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from explorer.analysis.critical_path.host_lane import Ints, Pieces, fill, innermost, whole
+from explorer.model.vocabulary import DEVICE_WORK
+
+if TYPE_CHECKING:
+    from explorer.analysis.engine import Engine
+
+PASSIVE = ("python", "annotation", "step", "other", "overhead")
+"""Host categories that name a range but are no work of their own."""
+
+_EVENTS = """
+SELECT e.event_id, coalesce(e.parent_id, -1) AS parent_id, e.track_id, e.category, e.start_ns,
+       e.start_ns + e.duration_ns AS end_ns, coalesce(e.launch_id, -1) AS launch_id, coalesce(e.site_id, 0) AS site_id,
+       t.kind <> 'thread' AS on_device
+FROM events e JOIN tracks t ON t.rank = e.rank AND t.track_id = e.track_id
+WHERE e.rank = ?
+ORDER BY e.start_ns, e.duration_ns DESC, e.event_id
+"""
+
+_STATES = """
+SELECT track_id, start_ns, start_ns + duration_ns AS end_ns, coalesce(site_id, 0) AS site_id
+FROM host_states WHERE rank = ? ORDER BY track_id, start_ns
+"""
+
+_STEPS = "SELECT step, start_ns, start_ns + duration_ns AS end_ns, complete FROM steps WHERE rank = ? ORDER BY start_ns"
+
+_WAITS = """
+SELECT source_id, target_id FROM edges
+WHERE rank = ? AND target_rank = rank AND kind IN ('stream_wait', 'event_wait', 'semaphore', 'data')
+"""
+
+
+@dataclass(frozen=True)
+class Steps:
+    """The steps of a rank in time order."""
+
+    number: Ints
+    start: Ints
+    end: Ints
+    complete: NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class RankEvents:
+    """All events of a rank, sorted by start; references between them are indices (-1: none).
+
+    `lane` covers [begin, finish) without holes; `states` are the recorded user lines of the driving thread.
+    `device` lists device work by start. `sync` are host calls that really waited: call index and awaited device event.
+    """
+
+    rank: int
+    event_id: Ints
+    category: NDArray[np.object_]
+    start: Ints
+    end: Ints
+    launch: Ints
+    site: Ints
+    track: Ints
+    device: Ints
+    lane: Pieces
+    states: Pieces
+    sync_call: Ints
+    sync_event: Ints
+    wait_source: Ints
+    wait_target: Ints
+    steps: Steps
+    begin: int
+    finish: int
+    thread: int
+
+    def __len__(self) -> int:
+        return len(self.event_id)
+
+
+def load(engine: Engine, rank: int) -> RankEvents | None:
+    """Read one rank. None when it has no events."""
+    rows = engine.sql(_EVENTS, [rank]).arrow()
+    if not rows.num_rows:
+        return None
+
+    def ints(name: str) -> Ints:
+        return rows.column(name).to_numpy().astype(np.int64, copy=False)
+
+    event_id, start, end, track = ints("event_id"), ints("start_ns"), ints("end_ns"), ints("track_id")
+    category = rows.column("category").to_numpy()
+    on_device = rows.column("on_device").to_numpy().astype(bool)
+    parent, launch = _index(event_id, ints("parent_id")), _index(event_id, ints("launch_id"))
+    states = engine.sql(_STATES, [rank]).arrow()
+    steps = _steps(engine, rank)
+    host = ~on_device
+    thread = _driving_thread(track, category, start, end, host, launch, states.column("track_id").to_numpy())
+    device = np.flatnonzero(on_device & np.isin(category, DEVICE_WORK))
+    begin, finish = _span(start[host] if host.any() else start, end[host] if host.any() else end, steps)
+    passive_event = np.isin(category, PASSIVE)
+    lane = _lane(np.flatnonzero(host & (track == thread)), start, end, parent)
+    for other in _helper_threads(track, category, host, thread):
+        pieces = _lane(np.flatnonzero(host & (track == other)), start, end, parent)
+        busy = ~passive_event[pieces.event]
+        helper = Pieces(pieces.start[busy], pieces.end[busy], pieces.event[busy])
+        lane = fill(lane, helper, passive_event[lane.event])
+    sync_call, sync_event = _syncs(np.flatnonzero(host), device, category, start, end, launch)
+    waits = engine.sql(_WAITS, [rank]).arrow()
+    source = _index(event_id, waits.column("source_id").to_numpy().astype(np.int64, copy=False))
+    target = _index(event_id, waits.column("target_id").to_numpy().astype(np.int64, copy=False))
+    known = (source >= 0) & (target >= 0)
+    return RankEvents(
+        rank=rank,
+        event_id=event_id,
+        category=category,
+        start=start,
+        end=end,
+        launch=launch,
+        site=ints("site_id"),
+        track=track,
+        device=device,
+        lane=whole(lane, begin, finish),
+        states=_states(states, thread),
+        sync_call=sync_call,
+        sync_event=sync_event,
+        wait_source=source[known],
+        wait_target=target[known],
+        steps=steps,
+        begin=begin,
+        finish=finish,
+        thread=thread,
+    )
+
+
+def _index(event_id: Ints, wanted: Ints) -> Ints:
+    """Row numbers of event ids; -1 where there is none."""
+    if not len(event_id):
+        return np.full(len(wanted), -1, np.int64)
+    order = np.argsort(event_id, kind="stable")
+    slot = np.searchsorted(event_id, wanted, sorter=order)
+    found = order[np.minimum(slot, len(event_id) - 1)]
+    return np.where(event_id[found] == wanted, found, -1)
+
+
+def _driving_thread(
+    track: Ints,
+    category: NDArray[np.object_],
+    start: Ints,
+    end: Ints,
+    host: NDArray[np.bool_],
+    launch: Ints,
+    traced: Ints,
+) -> int:
+    """The thread with step marks, else with recorded user code, else with the longest span of host events."""
+    marks = track[host & (category == "step")]
+    if len(marks):
+        return int(np.bincount(marks).argmax())
+    if len(traced):
+        return int(np.bincount(traced).argmax())
+    best, longest = -1, -1
+    for one in np.unique(track[host]):
+        mine = host & (track == one)
+        work = int((end[mine] - start[mine]).max(initial=0)) + int(mine.sum())
+        if work > longest:
+            best, longest = int(one), work
+    return best
+
+
+def _helper_threads(
+    track: Ints, category: NDArray[np.object_], host: NDArray[np.bool_], thread: int
+) -> list[int]:
+    """Other host threads that ran framework ops: on accelerators, the autograd engine's."""
+    mask = host & (track != thread) & (category == "op")
+    numbers, counts = np.unique(track[mask], return_counts=True)
+    return [int(number) for number in numbers[np.argsort(-counts)]]
+
+
+def _lane(rows: Ints, start: Ints, end: Ints, parent: Ints) -> Pieces:
+    position = np.full(len(start), -1, np.int64)
+    position[rows] = np.arange(len(rows))
+    enclosing = np.where(parent[rows] >= 0, position[np.maximum(parent[rows], 0)], -1)
+    pieces = innermost(start[rows], end[rows], enclosing)
+    return Pieces(pieces.start, pieces.end, rows[pieces.event] if len(pieces) else pieces.event)
+
+
+def _states(states: object, thread: int) -> Pieces:
+    columns = {
+        name: states.column(name).to_numpy().astype(np.int64)
+        for name in ("track_id", "start_ns", "end_ns", "site_id")
+    }  # type: ignore[attr-defined]
+    mine = columns["track_id"] == thread
+    return Pieces(columns["start_ns"][mine], columns["end_ns"][mine], columns["site_id"][mine])
+
+
+def _syncs(
+    host: Ints, device: Ints, category: NDArray[np.object_], start: Ints, end: Ints, launch: Ints
+) -> tuple[Ints, Ints]:
+    """Host calls that waited for the device, with the device event whose end released them.
+
+    A synchronisation call is released by the device event that ends last inside the call. A runtime call that holds the
+    end of the very device event it enqueued is blocking too (a pageable copy).
+    """
+    if not len(device):
+        empty = np.zeros(0, np.int64)
+        return empty, empty
+    by_end = device[np.argsort(end[device], kind="stable")]
+    calls = host[category[host] == "sync"]
+    slot = np.searchsorted(end[by_end], end[calls], "right") - 1
+    last = by_end[np.maximum(slot, 0)]
+    waited = (slot >= 0) & (end[last] > start[calls])
+    call, event = calls[waited], last[waited]
+    linked = device[launch[device] >= 0]
+    origin = launch[linked]
+    blocking = (category[origin] == "runtime") & (end[linked] <= end[origin]) & (end[linked] > start[origin])
+    call, event = np.concatenate([call, origin[blocking]]), np.concatenate([event, linked[blocking]])
+    order = np.lexsort((end[event], end[call]))
+    call, event = call[order], event[order]
+    last_of_call = np.append(call[1:] != call[:-1], True) if len(call) else np.zeros(0, bool)
+    return call[last_of_call], event[last_of_call]
+
+
+def _steps(engine: Engine, rank: int) -> Steps:
+    rows = engine.sql(_STEPS, [rank]).arrow()
+    number, start, end = (
+        rows.column(name).to_numpy().astype(np.int64) for name in ("step", "start_ns", "end_ns")
+    )
+    return Steps(number, start, end, rows.column("complete").to_numpy().astype(bool))
+
+
+def _span(start: Ints, end: Ints, steps: Steps) -> tuple[int, int]:
+    """From the first step's start to the last step's end; without steps the span of host events."""
+    if len(steps.number):
+        return int(steps.start.min()), int(steps.end.max())
+    return int(start.min()), int(end.max())
