@@ -1,0 +1,162 @@
+"""`neuron-explorer`: finds the verb, loads only its module, and turns every error into one line and an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import explorer
+from explorer.model.errors import (
+    EXIT_DONE,
+    EXIT_UNREADABLE,
+    EXIT_USAGE,
+    ExplorerError,
+    InputError,
+    UsageError,
+)
+
+PROGRAM = "neuron-explorer"
+EXIT_INTERRUPTED = 130
+"""As shells report a program ended by Ctrl-C."""
+
+
+class Verb(NamedTuple):
+    """One verb: `module` holds a function `command` whose annotated parameters are the options and whose docstring is
+    the help; it returns None or an exit code. A module may set CONTEXT_SETTINGS for the option parser."""
+
+    module: str
+    group: str
+    help: str
+
+
+VERBS: dict[str, Verb] = {
+    "schema": Verb("schema", "Look after runs", "Every table, view and column, with its meaning"),
+    "verify": Verb("verify", "Look after runs", "Whether a run is whole and of the documented form"),
+    "doctor": Verb("doctor", "Set up", "What this machine can record, and what it cannot and why"),
+}
+"""Every verb, in the order of `--help`. A new verb is one file in this package and one line here."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return the exit code: 0 done, 1 a check failed, 2 usage, 3 unreadable, 4 partial."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    _harden_output()
+    try:
+        return _run(given)
+    except ExplorerError as error:
+        _say(f"{error}")
+        return error.exit_code
+    except KeyboardInterrupt:
+        _say("interrupted.")
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        # The reader (head, less) has seen enough. Python would complain once more when it closes stdout.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_DONE
+    except Exception as error:
+        return _usage_or_crash(error, given)
+
+
+def _run(given: list[str]) -> int:
+    if not given or given[0] in ("--help", "-h") or given == ["help"]:
+        print(_help())
+        return EXIT_DONE
+    if given[0] in ("--version", "-V"):
+        print(f"{PROGRAM} {explorer.__version__}")
+        return EXIT_DONE
+    if given[0] == "help":
+        given = [given[1], "--help"]
+    if given[0] in VERBS:
+        return run_verb(given[0], given[1:])
+    if given[0].startswith("-"):
+        raise UsageError(f"Unknown option {given[0]}.", f"See {PROGRAM} --help.")
+    if os.path.exists(given[0]) or "/" in given[0] or os.sep in given[0]:
+        return run_verb("open", given)
+    raise _unknown(given[0])
+
+
+def run_verb(name: str, given: list[str]) -> int:
+    """Load one verb's module and run it. Parser errors and ExplorerErrors are raised to `main`."""
+    from importlib import import_module
+
+    import typer
+
+    module = import_module(f"explorer.cli.{VERBS[name].module}")
+    app = typer.Typer(add_completion=False, rich_markup_mode=None)
+    settings = {"help_option_names": ["-h", "--help"], **getattr(module, "CONTEXT_SETTINGS", {})}
+    app.command(name, context_settings=settings)(module.command)
+    code = app(args=given, prog_name=f"{PROGRAM} {name}", standalone_mode=False)
+    sys.stdout.flush()
+    return code if isinstance(code, int) else EXIT_DONE
+
+
+def _unknown(word: str) -> ExplorerError:
+    from difflib import get_close_matches
+
+    if close := get_close_matches(word, VERBS, n=1):
+        return UsageError(f"{word} is neither a verb nor a path.", f"Did you mean: {PROGRAM} {close[0]}?")
+    if "." in word:
+        return InputError(f"{word} does not exist.")
+    return UsageError(f"{word} is neither a verb nor a path.", f"See {PROGRAM} --help.")
+
+
+def _help() -> str:
+    lines = [
+        f"{PROGRAM} {explorer.__version__}: why a PyTorch program is slow, which line, and what to change.",
+        "",
+        f"  {PROGRAM} record -- python train.py     record a program as it is",
+        f"  {PROGRAM} bottlenecks RUN               what costs most, which line, what to do",
+        f"  {PROGRAM} RUN                           the terminal UI (a path named like a verb: ./report)",
+        "",
+        "RUN is a run directory, or a trace, which is imported to a cache first.",
+    ]
+    width = max(len(name) for name in VERBS)
+    group = ""
+    for name, verb in VERBS.items():
+        if verb.group != group:
+            group = verb.group
+            lines += ["", f"{group}:"]
+        lines.append(f"  {name:<{width}}  {verb.help}")
+    lines += [
+        "",
+        f"Options of a verb: {PROGRAM} VERB --help. Version: --version. Every reading verb has --json.",
+        "Exit codes: 0 done, 1 a check failed, 2 usage, 3 input could not be read, 4 part of it was lost or repaired.",
+    ]
+    return "\n".join(lines)
+
+
+def _usage_or_crash(error: Exception, given: list[str]) -> int:
+    # The parser's own exceptions know how to say themselves; their class moved between versions, their shape did not.
+    if hasattr(error, "format_message") and hasattr(error, "exit_code"):
+        verb = f" {given[0]}" if given and given[0] in VERBS else ""
+        _say(f"{error.format_message().rstrip('.')}. See {PROGRAM}{verb} --help.")
+        return EXIT_USAGE
+    if type(error).__name__ == "Abort":
+        return EXIT_INTERRUPTED
+    if os.environ.get("NE_DEBUG"):
+        raise error
+    from explorer.cli.crash import write_crash_report
+
+    path = write_crash_report(error, given)
+    where = f"Details are in {path}" if path else "Set NE_DEBUG=1 to see where"
+    _say(
+        f"{type(error).__name__}: {' '.join(str(error).split())[:300] or 'no message'}. This is a bug. {where}."
+    )
+    return EXIT_UNREADABLE
+
+
+def _say(message: str) -> None:
+    print(f"{PROGRAM}: {message}", file=sys.stderr)
+
+
+def _harden_output() -> None:
+    """Names in traces may hold any text: an unencodable character must not end the program."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

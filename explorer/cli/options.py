@@ -1,0 +1,15 @@
+"""Options that verbs share, so that they read the same everywhere."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+RunArgument = Annotated[
+    str, typer.Argument(metavar="RUN", help="A run directory or a trace", show_default=False)
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document")]
+LimitOption = Annotated[int, typer.Option("--limit", "-n", min=0, help="Most rows to show; 0: all")]
+RankOption = Annotated[int | None, typer.Option("--rank", min=0, help="Only this rank", show_default=False)]
+StepOption = Annotated[int | None, typer.Option("--step", help="Only this step", show_default=False)]

@@ -1,0 +1,75 @@
+"""What a verb prints: one JSON document, or text and tables on standard output; notes go to standard error."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from explorer.analysis.result import Result
+
+
+def print_json(document: Mapping[str, Any]) -> None:
+    """Print one document, `schema` first. Values JSON cannot hold (NaN, infinity) become null, others their text."""
+    ordered = {"schema": document["schema"], **document}
+    plain = (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"
+    text = json.dumps(finite(ordered), ensure_ascii=plain, indent=1, default=str)
+    # A lone surrogate (an undecodable file name) has no UTF-8 form; its JSON escape has.
+    sys.stdout.write(text.encode("utf-8", "backslashreplace").decode("utf-8") + "\n")
+
+
+def finite(value: Any) -> Any:
+    """The value with every non-finite number, at any depth, replaced by None."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(key): finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(item) for item in value]
+    return value
+
+
+def rows_document(
+    result: Result, run: str, rows: Sequence[Mapping[str, Any]] | None = None, **extra: Any
+) -> dict[str, Any]:
+    """The document of a table: schema, run, columns, rows, how many there are and whether they were cut."""
+    shown = result.rows() if rows is None else list(rows)
+    return {
+        "schema": result.schema,
+        "run": run,
+        **extra,
+        "columns": result.columns,
+        "rows": shown,
+        "total_rows": len(result),
+        "truncated": result.truncated or len(shown) < len(result),
+    }
+
+
+def cut(rows: Sequence[Mapping[str, Any]], limit: int) -> list[Mapping[str, Any]]:
+    """The first `limit` rows; all for 0."""
+    return list(rows[:limit] if limit else rows)
+
+
+def note(text: str) -> None:
+    """One line on standard error."""
+    print(text, file=sys.stderr)
+
+
+def note_cut(shown: int, total: int) -> None:
+    """Say that a table was cut."""
+    if shown < total:
+        note(f"{shown:,} of {total:,} rows; --limit 0 shows all.")
+
+
+def chosen(
+    rows: Iterable[Mapping[str, Any]], *, rank: int | None = None, step: int | None = None
+) -> list[Mapping[str, Any]]:
+    """Rows of one rank and step, where asked for. Rows without such a column stay."""
+    return [
+        row
+        for row in rows
+        if (rank is None or row.get("rank", rank) == rank) and (step is None or row.get("step", step) == step)
+    ]

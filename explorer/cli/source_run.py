@@ -1,0 +1,55 @@
+"""From the path a user gives to an open run: a run opens as it is, a trace is imported to a cache first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from explorer.cli.output import note
+from explorer.model.errors import EXIT_DONE, EXIT_PARTIAL
+
+if TYPE_CHECKING:
+    from explorer.analysis.run import Run
+
+
+class Source(NamedTuple):
+    """An open run, and the exit code that a reading verb ends with: 4 where importing it lost or repaired something."""
+
+    run: Run
+    exit_code: int
+
+
+def run_directory(path: str) -> tuple[str, int]:
+    """The run's directory for a run or a trace, and the exit code reading it ends with.
+
+    Raises InputError where the path is neither.
+    """
+    from explorer.store.reader import is_run
+
+    if is_run(path):
+        return path, EXIT_DONE
+    from explorer.collectors.import_trace import cached_run
+
+    directory = cached_run(path)
+    return directory, _code(directory)
+
+
+def open_source(path: str) -> Source:
+    """Open a run or a trace for reading. Raises InputError where it is neither."""
+    directory, code = run_directory(path)
+    from explorer.analysis.run import open_run
+
+    return Source(open_run(directory), code)
+
+
+def _code(directory: str) -> int:
+    from explorer.store.reader import RunReader
+
+    manifests = RunReader(directory).manifests.values()
+    lost = sum(len(manifest.losses) for manifest in manifests)
+    repaired = sum(len(manifest.repairs) for manifest in manifests)
+    if not lost and not repaired:
+        return EXIT_DONE
+    note(
+        f"Part of the input was lost or repaired ({lost} losses, {repaired} repairs); details: neuron-explorer health {directory}"
+    )
+    return EXIT_PARTIAL
