@@ -238,7 +238,7 @@ MEMORY_EVENTS = Table(
         Column(
             "action",
             "string",
-            "alloc, free, segment_alloc, segment_free, segment_map, segment_unmap, oom, snapshot",
+            "alloc, free, free_requested (size 0: the free follows), segment_alloc, segment_free, segment_map, segment_unmap, oom, snapshot",
         ),
         _ref("address", "Address as the source gave it"),
         Column("size_bytes", "int64", "Bytes allocated (positive) or freed (negative)", unit="bytes"),
@@ -250,6 +250,7 @@ MEMORY_EVENTS = Table(
         _ref("stack_id", "Call chain of the allocation (stacks)"),
         _text("category", "parameter, gradient, activation, optimizer_state, temporary, input or unknown"),
         Column("step", "int32", "Step it happened in", nullable=True),
+        _text("attributes", "JSON object with every other field of the source row"),
     ),
     sort_by=("timestamp_ns", "event_id"),
 )

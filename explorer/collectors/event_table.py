@@ -1,0 +1,313 @@
+"""The events of one rank on their way from an importer to the run: rows as they come, links once all are there.
+
+Rows are kept as Arrow batches, on disk beyond a memory limit; only the skeleton (track, time, category, line, link key)
+stays in memory, about 50 bytes an event. `finish` finds parents, self time, responsible ops, launches, steps and lines.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from explorer.collectors.nesting import Int64s, nearest, nest
+from explorer.collectors.track_table import TrackTable
+from explorer.model.tables import EVENTS
+from explorer.model.vocabulary import CATEGORIES, DEVICE_WORK
+from explorer.store.writer import RunWriter
+
+BATCH_ROWS = 65_536
+_CATEGORY_CODES = {name: code for code, name in enumerate(CATEGORIES)}
+_COMPUTED = ("rank", "event_id", "parent_id", "self_ns", "step", "launch_id", "op_id", "site_id", "stack_id")
+_COMPUTED += ("attribution", "precision", "forward_id")
+_STORED = tuple(column.name for column in EVENTS.columns if column.name not in _COMPUTED)
+_DEFAULTS: dict[str, Any] = {"category": "other", "name": ""}
+_LINE = ("site_id", "stack_id", "attribution", "precision")
+
+
+class Words:
+    """A small set of strings as numbers; 0 is none."""
+
+    def __init__(self) -> None:
+        self.texts: list[str | None] = [None]
+        self._codes: dict[str | None, int] = {None: 0}
+
+    def code(self, text: str | None) -> int:
+        code = self._codes.get(text)
+        if code is None:
+            code = self._codes[text] = len(self.texts)
+            self.texts.append(text)
+        return code
+
+    def array(self, codes: np.ndarray[Any, Any]) -> pa.Array:
+        return pa.DictionaryArray.from_arrays(
+            pa.array(codes, pa.int32(), mask=codes == 0), pa.array([text or "" for text in self.texts])
+        )
+
+
+class EventTable:
+    """Collects and links the events of one rank.
+
+    Args:
+        writer: the rank's writer.
+        tracks: the tracks that events refer to.
+        memory_bytes: rows held before they go to a temporary file (in the system's temporary folder).
+        first_id: number of the first event.
+    """
+
+    def __init__(
+        self, writer: RunWriter, tracks: TrackTable, *, memory_bytes: int = 256 << 20, first_id: int = 0
+    ) -> None:
+        self._writer = writer
+        self._tracks = tracks
+        self._limit = memory_bytes
+        self._first = first_id
+        self._next = first_id
+        self._pending: dict[str, list[Any]] = {name: [] for name in (*_STORED, *_LINE, "link")}
+        self._batches: list[pa.RecordBatch | str] = []
+        self._held = 0
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._skeleton: dict[str, list[np.ndarray[Any, Any]]] = {}
+        self._words = Words()
+        self.forward: dict[int, int] = {}
+        """Backward op to forward op, by event number; may be filled until `finish`"""
+        schema = EVENTS.arrow_schema()
+        self._fields = {name: schema.field(name).type for name in _STORED}
+        self._columns = tuple(self._pending)
+
+    def __len__(self) -> int:
+        return self._next - self._first
+
+    @property
+    def next_id(self) -> int:
+        """Number the next event will get."""
+        return self._next
+
+    def reserve(self) -> int:
+        """Take a number for a row of another table (memory events share the numbering)."""
+        self._flush()
+        number = self._next
+        self._next += 1
+        self._gap()
+        return number
+
+    def add(self, **row: Any) -> int:
+        """Add one event; see `extend`. Returns its number."""
+        pending = self._pending
+        for name in self._columns:
+            value = row.pop(name, None)
+            pending[name].append(_DEFAULTS.get(name) if value is None else value)
+        if row:
+            raise TypeError(f"events have no column {', '.join(row)}")
+        number = self._next
+        self._next += 1
+        if len(pending["name"]) >= BATCH_ROWS:
+            self._flush()
+        return number
+
+    def extend(self, columns: Mapping[str, Sequence[Any]]) -> range:
+        """Add many events, one sequence a column of `events` (the computed ones left out). Returns their numbers.
+
+        `link` is a number that a host call and the device work it enqueued have in common (0 or None: none); it is
+        not stored. `site_id`, `stack_id`, `attribution` and `precision` are passed on to events inside and to device
+        work enqueued by it.
+        """
+        self._flush()
+        count = len(next(iter(columns.values())))
+        if unknown := set(columns) - set(self._columns):
+            raise TypeError(f"events have no column {', '.join(sorted(unknown))}")
+        for name in self._columns:
+            values = columns.get(name)
+            self._pending[name] = [_DEFAULTS.get(name)] * count if values is None else list(values)
+        numbers = range(self._next, self._next + count)
+        self._next += count
+        self._flush()
+        return numbers
+
+    def _flush(self) -> None:
+        pending = self._pending
+        count = len(pending["name"])
+        if not count:
+            return
+        skeleton = {
+            "track": np.array(pending["track_id"], np.int32),
+            "start": np.array(pending["start_ns"], np.int64),
+            "duration": np.array(pending["duration_ns"], np.int64),
+            "category": np.array([_CATEGORY_CODES[name] for name in pending["category"]], np.int8),
+            "link": np.array([value or 0 for value in pending["link"]], np.int64),
+            "site": np.array([value or 0 for value in pending["site_id"]], np.int64),
+            "stack": np.array([value or 0 for value in pending["stack_id"]], np.int64),
+            "attribution": np.array([self._words.code(text) for text in pending["attribution"]], np.int8),
+            "precision": np.array([self._words.code(text) for text in pending["precision"]], np.int8),
+        }
+        for name, values in skeleton.items():
+            self._skeleton.setdefault(name, []).append(values)
+        arrays: list[pa.Array] = []
+        names: list[str] = []
+        for name, kind in self._fields.items():
+            array = pa.array(pending[name], kind)
+            if array.null_count == count:
+                continue
+            if name in ("category", "name", "phase", "shapes", "dtypes"):
+                array = array.dictionary_encode()
+            arrays.append(array)
+            names.append(name)
+        first = self._next - count
+        arrays.append(pa.array(np.arange(first, self._next, dtype=np.int64)))
+        self._store(pa.RecordBatch.from_arrays(arrays, [*names, "event_id"]))
+        self._pending = {name: [] for name in self._columns}
+
+    def _gap(self) -> None:
+        """A number without an event: an empty place in the skeleton, on no track."""
+        place: dict[str, Any] = dict.fromkeys(
+            ("start", "duration", "link", "site", "stack"), np.zeros(1, np.int64)
+        )
+        place |= {"track": np.full(1, -1, np.int32)}
+        place |= dict.fromkeys(("category", "attribution", "precision"), np.zeros(1, np.int8))
+        for name, values in place.items():
+            self._skeleton.setdefault(name, []).append(values)
+
+    def _store(self, batch: pa.RecordBatch) -> None:
+        self._batches.append(batch)
+        self._held += batch.nbytes
+        if self._held <= self._limit:
+            return
+        if self._folder is None:
+            self._folder = tempfile.TemporaryDirectory(prefix="neuron-explorer-")
+        for place, held in enumerate(self._batches):
+            if isinstance(held, str):
+                continue
+            path = os.path.join(self._folder.name, f"{place}.arrow")
+            with pa.OSFile(path, "wb") as file, pa.ipc.new_file(file, held.schema) as sink:
+                sink.write_batch(held)
+            self._batches[place] = path
+        self._held = 0
+
+    def _load(self, place: int) -> pa.Table:
+        batch = self._batches[place]
+        if isinstance(batch, str):
+            with pa.OSFile(batch, "rb") as file:
+                return pa.ipc.open_file(file).read_all()
+        return pa.Table.from_batches([batch])
+
+    def finish(self, steps: Iterable[tuple[int, int, int]] = ()) -> int:
+        """Link and write all events and the launch edges; returns the number of events.
+
+        Args:
+            steps: (step, start_ns, end_ns) of every step, not overlapping.
+        """
+        self._flush()
+        if not self._skeleton:
+            return 0
+        bones = {name: np.concatenate(parts) for name, parts in self._skeleton.items()}
+        self._skeleton = {}
+        parent, own = nest(bones["track"].astype(np.int64), bones["start"], bones["duration"])
+        kinds = np.array([row.kind == "thread" for row in self._tracks.rows] or [True])
+        on_host = (bones["track"] >= 0) & kinds[np.maximum(bones["track"], 0)]
+        is_op = (bones["category"] == _CATEGORY_CODES["op"]) & on_host
+        op = nearest(is_op, parent)
+        carrier = nearest(bones["site"] > 0, parent)
+        launch = _launches(bones["link"], bones["start"], on_host)
+        linked = launch >= 0
+        op[linked] = op[launch[linked]]
+        inherits = linked & (bones["site"] == 0)
+        carrier[inherits] = carrier[launch[inherits]]
+        step = _steps(bones["start"], steps)
+        step[linked] = step[launch[linked]]
+        work = np.isin(bones["category"], [_CATEGORY_CODES[name] for name in DEVICE_WORK]) & ~on_host
+        columns = self._line_columns(bones, carrier, inherits, work)
+        columns |= {
+            "parent_id": _ids(parent, self._first),
+            "self_ns": pa.array(own),
+            "op_id": _ids(op, self._first),
+            "launch_id": _ids(launch, self._first),
+            "step": pa.array(step, pa.int32(), mask=step < 0),
+            "forward_id": _ids(self._forwards(len(step)), self._first),
+        }
+        for place in range(len(self._batches)):
+            rows = self._load(place)
+            places = rows.column("event_id").to_numpy() - self._first
+            low, size = int(places[0]), len(places)
+            for name, values in columns.items():
+                rows = rows.append_column(name, values.slice(low, size))
+            self._writer.write("events", rows)
+        targets = np.flatnonzero(linked)
+        self._write_edges(launch[targets] + self._first, targets + self._first, "launch")
+        backward = np.fromiter(self.forward.keys(), np.int64, len(self.forward))
+        forward = np.fromiter(self.forward.values(), np.int64, len(self.forward))
+        self._write_edges(forward, backward, "forward_backward")
+        if self._folder is not None:
+            self._folder.cleanup()
+        return int((bones["track"] >= 0).sum())
+
+    def _forwards(self, count: int) -> Int64s:
+        places = np.full(count, -1, np.int64)
+        for backward, forward in self.forward.items():
+            places[backward - self._first] = forward - self._first
+        return places
+
+    def _write_edges(self, source: Int64s, target: Int64s, kind: str) -> None:
+        if len(source):
+            ranks = np.full(len(source), self._writer.rank, np.int32)
+            columns = {
+                "source_id": source,
+                "target_rank": ranks,
+                "target_id": target,
+                "kind": [kind] * len(source),
+            }
+            self._writer.write("edges", columns)
+
+    def _line_columns(
+        self,
+        bones: dict[str, Any],
+        carrier: Int64s,
+        inherits: np.ndarray[Any, Any],
+        work: np.ndarray[Any, Any],
+    ) -> dict[str, pa.Array]:
+        known = carrier >= 0
+        safe = np.maximum(carrier, 0)
+        site = np.where(known, bones["site"][safe], 0)
+        stack = np.where(known, bones["stack"][safe], 0)
+        attribution = np.where(known, bones["attribution"][safe], 0)
+        attribution[known & inherits] = self._words.code("flow")
+        attribution[~known & work] = self._words.code("none")
+        precision = np.where(known, bones["precision"][safe], 0)
+        return {
+            "site_id": pa.array(site, mask=site == 0),
+            "stack_id": pa.array(stack, mask=stack == 0),
+            "attribution": self._words.array(attribution),
+            "precision": self._words.array(precision),
+        }
+
+
+def _ids(places: Int64s, first: int) -> pa.Array:
+    return pa.array(places + first, mask=places < 0)
+
+
+def _launches(link: Int64s, start: Int64s, on_host: np.ndarray[Any, Any]) -> Int64s:
+    """For every device event the first host event with its link key; -1 where there is none."""
+    launch = np.full(len(link), -1, np.int64)
+    hosts = np.flatnonzero(on_host & (link != 0))
+    devices = np.flatnonzero(~on_host & (link != 0))
+    if not len(hosts) or not len(devices):
+        return launch
+    hosts = hosts[np.lexsort((start[hosts], link[hosts]))]
+    keys = link[hosts]
+    places = np.minimum(np.searchsorted(keys, link[devices]), len(keys) - 1)
+    hit = keys[places] == link[devices]
+    launch[devices[hit]] = hosts[places[hit]]
+    return launch
+
+
+def _steps(start: Int64s, steps: Iterable[tuple[int, int, int]]) -> Int64s:
+    ordered = sorted(steps, key=lambda step: step[1])
+    if not ordered:
+        return np.full(len(start), -1, np.int64)
+    number, begin, end = (np.array(values, np.int64) for values in zip(*ordered))
+    place = np.searchsorted(begin, start, side="right") - 1
+    inside = (place >= 0) & (start < end[np.maximum(place, 0)])
+    return np.where(inside, number[np.maximum(place, 0)], -1)

@@ -1,0 +1,220 @@
+"""What an importer of any format needs at hand: the run's tables being filled, and the count of every source row."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from explorer.collectors.call_stacks import CallStacks
+from explorer.collectors.event_table import EventTable
+from explorer.collectors.row_buffer import RowBuffer, attributes_json
+from explorer.collectors.track_table import TrackTable
+from explorer.store.writer import RunWriter
+
+_INT64 = range(-(2**63), 2**63)
+_SOURCE_ROW = ("kind", "name", "track_id", "timestamp_ns", "key", "category", "attributes")
+_COUNTER = ("track_id", "timestamp_ns", "name", "value", "unit")
+_MEMORY = (
+    "event_id",
+    "timestamp_ns",
+    "action",
+    "address",
+    "size_bytes",
+    "allocated_bytes",
+    "reserved_bytes",
+    "device",
+    "site_id",
+    "stack_id",
+    "category",
+    "attributes",
+)
+
+
+class ImportSession:
+    """The tables of one rank while an importer fills them.
+
+    Every row of the source is counted once: `read` equals the sum of the others at the end, which `close` checks and
+    writes into the manifest.
+    """
+
+    def __init__(self, writer: RunWriter, *, root: str = "", memory_bytes: int = 256 << 20) -> None:
+        self.writer = writer
+        self.tracks = TrackTable()
+        self.stacks = CallStacks(root)
+        self.events = EventTable(writer, self.tracks, memory_bytes=memory_bytes)
+        self.counters = RowBuffer(writer, "counters", _COUNTER)
+        self.memory = RowBuffer(writer, "memory_events", _MEMORY)
+        self.source_rows = RowBuffer(writer, "source_rows", _SOURCE_ROW)
+        self.steps: list[tuple[int, int, int]] = []
+        self.edges: list[tuple[int, int, str]] = []
+        self.collectives: list[dict[str, Any]] = []
+        self.counts = dict.fromkeys(("read", "events", "quarantine", "dictionary"), 0)
+
+    def event(self, **row: Any) -> int | None:
+        """Add one source row as an event; rows with impossible times go to quarantine and give None."""
+        self.counts["read"] += 1
+        start, duration = row.get("start_ns"), row.get("duration_ns")
+        reason = bad_time(start, duration)
+        if reason is not None:
+            self.quarantine(row, reason, counted=True)
+            return None
+        self.counts["events"] += 1
+        return self.events.add(**row)
+
+    def counter(self, track: int, timestamp_ns: Any, name: str, value: Any, unit: str | None = None) -> None:
+        """Add one value of a counter."""
+        if not isinstance(timestamp_ns, int) or timestamp_ns not in _INT64 or isinstance(value, str | bytes):
+            self.counts["read"] += 1
+            reason = "no_time" if not isinstance(timestamp_ns, int) else "no_number"
+            self.quarantine(
+                {"name": name, "timestamp_ns": timestamp_ns, "value": value}, reason, counted=True
+            )
+            return
+        self.counts["read"] += 1
+        self.counters.add(track, timestamp_ns, name, None if value is None else float(value), unit)
+
+    def memory_event(
+        self,
+        timestamp_ns: int,
+        action: str,
+        address: int | None,
+        size_bytes: int,
+        device: str,
+        *,
+        allocated_bytes: int | None = None,
+        reserved_bytes: int | None = None,
+        site_id: int | None = None,
+        stack_id: int | None = None,
+        category: str | None = None,
+        attributes: dict[str, Any] | None = None,
+    ) -> int:
+        """Add one allocation or free; returns its number."""
+        self.counts["read"] += 1
+        number = self.events.reserve()
+        if address is not None and address not in _INT64:
+            attributes = {**(attributes or {}), "address": str(address)}
+            address = None
+        self.memory.add(
+            number,
+            timestamp_ns,
+            action,
+            address,
+            size_bytes,
+            allocated_bytes,
+            reserved_bytes,
+            device,
+            site_id,
+            stack_id,
+            category,
+            attributes_json(attributes or {}),
+        )
+        return number
+
+    def source_row(
+        self,
+        kind: str,
+        name: str,
+        fields: dict[str, Any],
+        *,
+        track_id: int | None = None,
+        timestamp_ns: int | None = None,
+        key: Any = None,
+        category: str | None = None,
+    ) -> None:
+        """Keep a row that is neither an event nor a value."""
+        self.counts["read"] += 1
+        if timestamp_ns is not None and timestamp_ns not in _INT64:
+            fields, timestamp_ns = {**fields, "timestamp": str(timestamp_ns)}, None
+        text = None if key is None else str(key)
+        self.source_rows.add(kind, name, track_id, timestamp_ns, text, category, attributes_json(fields))
+
+    def quarantine(self, row: Any, reason: str, *, counted: bool = False, offset: int | None = None) -> None:
+        """Keep a row that cannot be used, with the reason."""
+        self.counts["read"] += 0 if counted else 1
+        self.counts["quarantine"] += 1
+        self.writer.quarantine(attributes_json(row) if isinstance(row, dict) else row, reason, offset)
+
+    def dictionary_rows(self, count: int) -> None:
+        """Count rows that only name others (string tables, enumerations): they are resolved, not stored."""
+        self.counts["read"] += count
+        self.counts["dictionary"] += count
+
+    def lost(self, where: str, reason: str, count: int | None = None, **details: Any) -> None:
+        """Say that a part of the source could not be read."""
+        self.writer.manifest.losses.append({"where": where, "reason": reason, "count": count, **details})
+        self.writer.health(
+            "lost_rows",
+            "warning",
+            count or 0,
+            f"Part of {where} could not be read: {reason}.",
+            "Export or copy the file again; everything readable was kept.",
+        )
+
+    def repaired(self, what: str, count: int) -> None:
+        """Say that values were repaired."""
+        if count:
+            self.writer.manifest.repairs.append({"what": what, "count": count})
+            self.writer.health("repaired_values", "info", count, f"{count} values were repaired: {what}.")
+
+    def close(self) -> None:
+        """Link and write everything; check the counts."""
+        self.events.finish(self.steps)
+        self.tracks.write(self.writer)
+        self.stacks.write(self.writer)
+        for buffer in (self.counters, self.memory, self.source_rows):
+            buffer.flush()
+        if self.steps:
+            self._write_steps()
+        if self.collectives:
+            self.writer.write("collectives", self.collectives)
+        if self.edges:
+            source, target, kind = zip(*self.edges)
+            ranks = [self.writer.rank] * len(source)
+            self.writer.write(
+                "edges", {"source_id": source, "target_rank": ranks, "target_id": target, "kind": kind}
+            )
+        counts = self.counts | {
+            "counters": self.counters.count,
+            "memory_events": self.memory.count,
+            "source_rows": self.source_rows.count,
+        }
+        kept = sum(count for name, count in counts.items() if name != "read")
+        if kept != counts["read"]:
+            self.writer.health(
+                "counts_differ",
+                "error",
+                abs(counts["read"] - kept),
+                f"{counts['read']} source rows were read but {kept} were kept.",
+                "This is a fault of the importer; please report it with the file's format.",
+            )
+        self.writer.manifest.counts = counts
+        if counts["quarantine"]:
+            self.writer.health(
+                "quarantined_rows",
+                "warning",
+                counts["quarantine"],
+                f"{counts['quarantine']} source rows have impossible times or values.",
+                "See the table quarantine for each row and its reason.",
+            )
+
+    def _write_steps(self) -> None:
+        number, start, end = zip(*sorted(self.steps, key=lambda step: step[1]))
+        self.writer.write(
+            "steps",
+            {
+                "step": number,
+                "start_ns": start,
+                "duration_ns": [last - first for first, last in zip(start, end)],
+                "complete": [True] * len(number),
+            },
+        )
+
+
+def bad_time(start: Any, duration: Any) -> str | None:
+    """Why a start and duration cannot be those of an event; None when they can."""
+    if not isinstance(start, int) or not isinstance(duration, int):
+        return "no_time"
+    if duration < 0:
+        return "negative_duration"
+    if start not in _INT64 or start + duration not in _INT64:
+        return "time_out_of_range"
+    return None
