@@ -12,6 +12,8 @@ from explorer.analysis.critical_path.host_lane import Ints, Pieces, fill, innerm
 from explorer.model.vocabulary import DEVICE_WORK
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from explorer.analysis.engine import Engine
 
 PASSIVE = ("python", "annotation", "step", "other", "overhead")
@@ -19,7 +21,8 @@ PASSIVE = ("python", "annotation", "step", "other", "overhead")
 
 _EVENTS = """
 SELECT e.event_id, coalesce(e.parent_id, -1) AS parent_id, e.track_id, e.category, e.start_ns,
-       e.start_ns + e.duration_ns AS end_ns, coalesce(e.launch_id, -1) AS launch_id, coalesce(e.site_id, 0) AS site_id,
+       e.start_ns + e.duration_ns AS end_ns, coalesce(e.launch_id, -1) AS launch_id,
+       coalesce(e.op_id, -1) AS op_id, coalesce(e.site_id, 0) AS site_id,
        t.kind <> 'thread' AS on_device
 FROM events e JOIN tracks t ON t.rank = e.rank AND t.track_id = e.track_id
 WHERE e.rank = ?
@@ -62,7 +65,9 @@ class RankEvents:
     category: NDArray[np.object_]
     start: Ints
     end: Ints
+    parent: Ints
     launch: Ints
+    op: Ints
     site: Ints
     track: Ints
     device: Ints
@@ -93,7 +98,7 @@ def load(engine: Engine, rank: int) -> RankEvents | None:
     event_id, start, end, track = ints("event_id"), ints("start_ns"), ints("end_ns"), ints("track_id")
     category = rows.column("category").to_numpy()
     on_device = rows.column("on_device").to_numpy().astype(bool)
-    parent, launch = _index(event_id, ints("parent_id")), _index(event_id, ints("launch_id"))
+    parent, launch = row_numbers(event_id, ints("parent_id")), row_numbers(event_id, ints("launch_id"))
     states = engine.sql(_STATES, [rank]).arrow()
     steps = _steps(engine, rank)
     host = ~on_device
@@ -109,8 +114,8 @@ def load(engine: Engine, rank: int) -> RankEvents | None:
         lane = fill(lane, helper, passive_event[lane.event])
     sync_call, sync_event = _syncs(np.flatnonzero(host), device, category, start, end, launch)
     waits = engine.sql(_WAITS, [rank]).arrow()
-    source = _index(event_id, waits.column("source_id").to_numpy().astype(np.int64, copy=False))
-    target = _index(event_id, waits.column("target_id").to_numpy().astype(np.int64, copy=False))
+    source = row_numbers(event_id, waits.column("source_id").to_numpy().astype(np.int64, copy=False))
+    target = row_numbers(event_id, waits.column("target_id").to_numpy().astype(np.int64, copy=False))
     known = (source >= 0) & (target >= 0)
     return RankEvents(
         rank=rank,
@@ -118,7 +123,9 @@ def load(engine: Engine, rank: int) -> RankEvents | None:
         category=category,
         start=start,
         end=end,
+        parent=parent,
         launch=launch,
+        op=row_numbers(event_id, ints("op_id")),
         site=ints("site_id"),
         track=track,
         device=device,
@@ -135,7 +142,7 @@ def load(engine: Engine, rank: int) -> RankEvents | None:
     )
 
 
-def _index(event_id: Ints, wanted: Ints) -> Ints:
+def row_numbers(event_id: Ints, wanted: Ints) -> Ints:
     """Row numbers of event ids; -1 where there is none."""
     if not len(event_id):
         return np.full(len(wanted), -1, np.int64)
@@ -186,11 +193,11 @@ def _lane(rows: Ints, start: Ints, end: Ints, parent: Ints) -> Pieces:
     return Pieces(pieces.start, pieces.end, rows[pieces.event] if len(pieces) else pieces.event)
 
 
-def _states(states: object, thread: int) -> Pieces:
+def _states(states: pa.Table, thread: int) -> Pieces:
     columns = {
         name: states.column(name).to_numpy().astype(np.int64)
         for name in ("track_id", "start_ns", "end_ns", "site_id")
-    }  # type: ignore[attr-defined]
+    }
     mine = columns["track_id"] == thread
     return Pieces(columns["start_ns"][mine], columns["end_ns"][mine], columns["site_id"][mine])
 

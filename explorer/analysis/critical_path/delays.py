@@ -1,0 +1,62 @@
+"""The fixed delays of a replay: how long after each of its causes a device event may begin."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from explorer.analysis.critical_path.host_lane import Ints
+from explorer.analysis.critical_path.rank_events import RankEvents
+from explorer.analysis.critical_path.walk import stream_predecessors
+
+
+@dataclass(frozen=True)
+class Delays:
+    """Per event: the event before it on its stream (-1: none), and the delays after that and after its launch, in ns.
+
+    A delay is the recorded one where that cause was what the event waited for. Where the cause was hidden behind
+    another, it is the usual one (the median of those seen), never more than recorded. Recorded overlap is a negative
+    delay. `launch_end` is when the launch lets the event begin; `wait` holds one delay per stream or event wait.
+    """
+
+    before: Ints
+    launch_end: Ints
+    stream: Ints
+    launch: Ints
+    wait: Ints
+
+
+def measure(events: RankEvents) -> Delays:
+    """Delays as recorded."""
+    start, end = events.start, events.end
+    before = stream_predecessors(events)
+    has_stream, has_launch = before >= 0, events.launch >= 0
+    launch_end = np.minimum(end[np.maximum(events.launch, 0)], start)
+    after_stream = start - end[np.maximum(before, 0)]
+    after_launch = start - launch_end
+    after_wait = start[events.wait_target] - end[events.wait_source]
+    latest_wait = np.full(len(events), np.iinfo(np.int64).max)
+    np.minimum.at(latest_wait, events.wait_target, np.maximum(after_wait, 0))
+    unknown = np.iinfo(np.int64).max
+    stream_delay = np.where(has_stream, np.maximum(after_stream, 0), unknown)
+    launch_delay = np.where(has_launch, after_launch, unknown)
+    binding = np.minimum(np.minimum(stream_delay, launch_delay), latest_wait)
+    by_launch = has_launch & (launch_delay == binding)
+    by_stream = has_stream & ~by_launch & (stream_delay == binding)
+    on_device = np.zeros(len(events), bool)
+    on_device[events.device] = True
+    usual_launch = _median(after_launch[by_launch & on_device])
+    usual_stream = _median(after_stream[by_stream & on_device & (after_stream >= 0)])
+    keep_wait = (after_wait < 0) | (np.maximum(after_wait, 0) == binding[events.wait_target])
+    return Delays(
+        before=before,
+        launch_end=launch_end,
+        stream=np.where(by_stream | (after_stream < 0), after_stream, np.minimum(after_stream, usual_stream)),
+        launch=np.where(by_launch, after_launch, np.minimum(after_launch, usual_launch)),
+        wait=np.where(keep_wait, after_wait, 0),
+    )
+
+
+def _median(values: Ints) -> int:
+    return int(np.median(values)) if len(values) else 0

@@ -1,0 +1,164 @@
+"""Replay of one rank with changed durations: what the steps would take if something were faster or gone.
+
+The order of work is kept. Host time on the driving lane runs as recorded, scaled piece by piece; a device event begins
+when the event before it on its stream, the events it waits for and its launch allow it (`delays`); a waiting call
+returns when its device event has ended. Without a change the replay gives the recorded times exactly.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from explorer.analysis.critical_path.delays import measure
+from explorer.analysis.critical_path.host_lane import NOTHING, Ints, at
+from explorer.analysis.critical_path.rank_events import RankEvents
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+
+@dataclass
+class Change:
+    """What is different. Factors scale durations: 0.5 is twice as fast, 0 is gone.
+
+    `lane`: one factor per lane piece; `device`: one per event (device events count); `no_wait`: events that are
+    waiting calls and no longer wait; `own_stream`: device events that no longer hold up their stream.
+    """
+
+    lane: Floats
+    device: Floats
+    no_wait: Flags
+    own_stream: Flags
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Replayed times in ns: the whole span, and each step (in the order of `events.steps`)."""
+
+    wall_ns: int
+    step_ns: Ints
+
+
+class Replay:
+    """A rank made ready for replays.
+
+    The lane is cut so finely that each piece lies in one event, one recorded line and one step: `lane_start`,
+    `lane_end` (ns), `lane_event` (index or -1), `lane_state` (site id or 0).
+    """
+
+    def __init__(self, events: RankEvents) -> None:
+        self.events = events
+        lane, states, steps = events.lane, events.states, events.steps
+        self._sync_start, self._sync_end = events.start[events.sync_call], events.end[events.sync_call]
+        cuts = (
+            lane.start,
+            lane.end,
+            states.start,
+            states.end,
+            steps.start,
+            steps.end,
+            self._sync_start,
+            self._sync_end,
+        )
+        edges = np.unique(np.concatenate(cuts))
+        edges = edges[(edges >= events.begin) & (edges <= events.finish)]
+        self.lane_start, self.lane_end = edges[:-1], edges[1:]
+        self.lane_event = np.maximum(at(lane, self.lane_start), -1)
+        state = at(states, self.lane_start)
+        self.lane_state = np.where(state == NOTHING, 0, state)
+        self._delays = measure(events)
+        self._order = self._causes_first()
+        self._waits: dict[int, list[tuple[int, int]]] = {}
+        for source, target, delay in zip(
+            events.wait_source.tolist(), events.wait_target.tolist(), self._delays.wait.tolist()
+        ):
+            self._waits.setdefault(target, []).append((source, delay))
+
+    def unchanged(self) -> Change:
+        """The change that changes nothing."""
+        count = len(self.events)
+        return Change(
+            np.ones(len(self.lane_start)),
+            np.ones(count),
+            np.zeros(count, np.bool_),
+            np.zeros(count, np.bool_),
+        )
+
+    def _causes_first(self) -> list[tuple[int, int]]:
+        """Device events (by start) and waits (by end) in one order: (event index, 0) or (wait number, 1)."""
+        events = self.events
+        device = events.device[events.start[events.device] < events.finish]
+        key = np.concatenate([events.start[device], self._sync_end])
+        kind = np.concatenate([np.zeros(len(device), np.int8), np.ones(len(self._sync_end), np.int8)])
+        what = np.concatenate([device, np.arange(len(self._sync_end))])
+        order = np.lexsort((what, kind, key))
+        return list(zip(what[order].tolist(), kind[order].tolist()))
+
+    def run(self, change: Change) -> Prediction:
+        """Replay with a change."""
+        events = self.events
+        clock = np.append(0.0, np.cumsum((self.lane_end - self.lane_start) * change.lane))
+
+        def lane_time(times: Ints) -> Floats:
+            slot = np.clip(np.searchsorted(self.lane_start, times, "right") - 1, 0, len(self.lane_start) - 1)
+            return np.asarray(clock[slot] + (times - self.lane_start[slot]) * change.lane[slot], np.float64)
+
+        shift, device_end = self._propagate(
+            change, lane_time(self._sync_start), lane_time(self._sync_end), lane_time(self._delays.launch_end)
+        )
+
+        def host_time(times: Ints) -> Floats:
+            number = self._waits_before(times)
+            return np.asarray(lane_time(times) + shift[number], np.float64)
+
+        finish = float(host_time(np.array([events.finish]))[0])
+        step_ns = host_time(events.steps.end) - host_time(events.steps.start)
+        return Prediction(round(max(finish, device_end)), np.rint(step_ns).astype(np.int64))
+
+    def _waits_before(self, times: Ints) -> Ints:
+        """Number of the last wait that had returned, plus one; 0 is 'none yet'."""
+        return np.searchsorted(self._sync_end, times, "right").astype(np.int64)
+
+    def _propagate(
+        self, change: Change, sync_start: Floats, sync_end: Floats, launch: Floats
+    ) -> tuple[Floats, float]:
+        """Run through causes and effects.
+
+        Returns how far host time is moved from lane time after each wait (entry 0: before any), and the last device end.
+        """
+        events, delays = self.events, self._delays
+        released = events.end[events.sync_event]
+        own = (self._sync_end - np.maximum(released, self._sync_start)).tolist()
+        waits_before_sync = self._waits_before(self._sync_start).tolist()
+        waits_before_launch = self._waits_before(delays.launch_end).tolist()
+        no_wait, sync_event = change.no_wait[events.sync_call].tolist(), events.sync_event.tolist()
+        arrives, returns = sync_start.tolist(), sync_end.tolist()
+        enqueued = (launch + delays.launch).tolist()
+        length = ((events.end - events.start) * change.device).tolist()
+        recorded = (events.start - events.begin).tolist()
+        linked, before = (events.launch >= 0).tolist(), delays.before.tolist()
+        after_stream, track, aside = delays.stream.tolist(), events.track.tolist(), change.own_stream.tolist()
+        shift = [0.0] * (len(own) + 1)
+        ends: dict[int, float] = {}
+        stream_end: dict[int, float] = {}
+        last = 0.0
+        for what, is_wait in self._order:
+            if is_wait:
+                arrived = arrives[what] + shift[waits_before_sync[what]]
+                done = arrived if no_wait[what] else max(arrived, ends.get(sync_event[what], arrived))
+                shift[what + 1] = done + own[what] - returns[what]
+                continue
+            causes = [ends[source] + delay for source, delay in self._waits.get(what, ()) if source in ends]
+            if before[what] >= 0 and track[what] in stream_end:
+                causes.append(stream_end[track[what]] + after_stream[what])
+            if linked[what]:
+                causes.append(enqueued[what] + shift[waits_before_launch[what]])
+            end = (max(causes) if causes else recorded[what]) + length[what]
+            ends[what] = end
+            if not aside[what]:
+                stream_end[track[what]] = end
+            last = max(last, end)
+        return np.array(shift), last
