@@ -1,0 +1,166 @@
+"""A finished run and the answers about it: the object behind `open_run`, every verb, the terminal UI and the agents."""
+
+from __future__ import annotations
+
+import os
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from explorer.analysis.result import Result
+from explorer.model.errors import UsageError
+from explorer.store.reader import RunReader
+
+if TYPE_CHECKING:
+    from explorer.analysis.engine import Engine
+    from explorer.model.finding import Findings
+
+MODES = ("native", "hta", "tracelens")
+"""Definitions in which breakdown, gaps, kernels and launches can be given."""
+
+UNTRUSTED_TIMEOUT_S = 30.0
+UNTRUSTED_MAX_ROWS = 10_000
+
+
+def open_run(
+    path: str | os.PathLike[str],
+    *,
+    storage_options: dict[str, Any] | None = None,
+    memory_limit: str = "2GB",
+    threads: int | None = None,
+) -> Run:
+    """Open a run directory, local or `scheme://`.
+
+    Args:
+        path: the directory.
+        storage_options: passed to fsspec for object stores.
+        memory_limit: memory of the query engine, as DuckDB writes it; beyond it the engine spills to disk.
+        threads: worker threads; None: all cores.
+
+    Raises:
+        InputError: it is no run, is damaged, or was written by a newer version.
+    """
+    return Run(RunReader(path, storage_options), memory_limit=memory_limit, threads=threads)
+
+
+class Run:
+    """Answers about one run, each a `Result` with `.df()`, `.arrow()`, `.rows()` and `.to_json()`."""
+
+    def __init__(self, reader: RunReader, *, memory_limit: str = "2GB", threads: int | None = None) -> None:
+        self.reader = reader
+        self.memory_limit = memory_limit
+        self.threads = threads
+
+    @property
+    def directory(self) -> str:
+        """Where the run lies."""
+        return self.reader.directory
+
+    @property
+    def ranks(self) -> list[int]:
+        """Process ranks in the run."""
+        return self.reader.ranks
+
+    @cached_property
+    def engine(self) -> Engine:
+        """The trusted query engine, opened at first use."""
+        from explorer.analysis.engine import Engine
+
+        return Engine(self.reader, memory_limit=self.memory_limit, threads=self.threads)
+
+    def view(self, name: str, parameters: Any = None, *, where: str = "") -> Result:
+        """All rows of a documented view or table. `where` is trusted SQL, never text from outside."""
+        clause = f" WHERE {where}" if where else ""
+        return self.engine.sql(f"SELECT * FROM {name}{clause}", parameters, f"neuron-explorer/{name}/1")
+
+    def sql(
+        self,
+        text: str,
+        *,
+        timeout_s: float = UNTRUSTED_TIMEOUT_S,
+        max_rows: int = UNTRUSTED_MAX_ROWS,
+    ) -> Result:
+        """Run one read-only statement from outside in the sandbox.
+
+        Raises QueryError: refused, failed, or longer than `timeout_s`. More than `max_rows` rows are cut and said.
+        """
+        from explorer.analysis.sandbox import Sandbox
+
+        if self._sandbox is None:
+            self._sandbox = Sandbox(self.reader, memory_limit=self.memory_limit, threads=self.threads)
+        return self._sandbox.sql(text, timeout_s=timeout_s, max_rows=max_rows)
+
+    _sandbox: Any = None
+
+    def summary(self) -> Result:
+        """One row per rank: steps, step time, where the busiest device's time goes, counts."""
+        return self.view("rank_summary")
+
+    def steps(self) -> Result:
+        """Each step of each rank."""
+        return self.view("steps_summary")
+
+    def breakdown(self, mode: str = "native") -> Result:
+        """Compute, exposed communication, exposed copies and idle time per rank, device and step.
+
+        `mode` 'hta' or 'tracelens' gives the definitions of those tools. Raises UsageError for another mode.
+        """
+        if mode == "native":
+            return self.view("breakdown")
+        return self._in_mode(mode, "breakdown")
+
+    def _in_mode(self, mode: str, what: str) -> Result:
+        raise UsageError(f"Unknown mode {mode!r} for {what}.", f"Choose one of: {', '.join(MODES)}.")
+
+    def ops(self) -> Result:
+        """Framework ops by name."""
+        return self.view("ops")
+
+    def kernels(self) -> Result:
+        """Device work by name."""
+        return self.view("kernels")
+
+    def lines(self) -> Result:
+        """Source lines by cost."""
+        return self.view("lines")
+
+    def modules(self) -> Result:
+        """nn.Modules by time."""
+        return self.view("modules_time")
+
+    def gaps(self) -> Result:
+        """Idle intervals of the devices with their causes."""
+        return self.view("gaps")
+
+    def launches(self) -> Result:
+        """Device events with the calls that enqueued them."""
+        return self.view("launches")
+
+    def health(self) -> Result:
+        """What is missing, broken, repaired or doubtful, worst first."""
+        return self.view("run_health")
+
+    def memory(self) -> Result:
+        """Allocated and reserved memory per rank and device: peak, growth, churn."""
+        return self.view("memory_summary")
+
+    def bottlenecks(self) -> Findings:
+        """What to change, worst first."""
+        from explorer.analysis.findings import find
+
+        return find(self)
+
+    def close(self) -> None:
+        """Free the query engines."""
+        if "engine" in self.__dict__:
+            self.engine.close()
+        if self._sandbox is not None:
+            self._sandbox.close()
+
+    def __enter__(self) -> Run:
+        return self
+
+    def __exit__(self, *unused: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Run({self.directory!r}, ranks={self.ranks})"

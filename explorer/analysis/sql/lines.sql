@@ -1,0 +1,69 @@
+-- lines: what each source line costs, on the host and on the devices.
+-- `host_ns` is what the line took while it was executing; `charged_ns` is what it is responsible for: the ops of a
+-- backward pass are charged to the line of their forward op, not to loss.backward(). cost_ns = python_ns + charged_ns
+-- adds up over lines to the recorded host time. Ranks without host_states (imported traces) have op and runtime time by
+-- the line of the event, and Python time from recorded Python functions.
+-- Needs: line_states, host_states, event_lines, events, device_tracks, sites
+-- Columns
+--   site_id BIGINT - Source line (sites)
+--   file VARCHAR - File of the line
+--   line INTEGER - Line number; 0 where only the function is known
+--   function VARCHAR - Function
+--   code VARCHAR - Source text
+--   is_user BOOLEAN - User code
+--   host_ns BIGINT ns Time threads spent executing this line itself: op_ns + python_ns + other_ns
+--   op_ns BIGINT ns Part of it inside framework ops
+--   python_ns BIGINT ns Part of it in Python itself
+--   other_ns BIGINT ns Part of it in runtime calls, waits, data loading, compilation, collection or I/O outside ops
+--   charged_ns BIGINT ns Host time of the ops and calls this line is responsible for, backward passes included
+--   cost_ns BIGINT ns python_ns + charged_ns
+--   device_ns BIGINT ns Device time of the work this line is responsible for
+--   calls BIGINT - Times a thread came to this line (from host_states); null where the run holds none
+--   ops BIGINT - Ops this line is responsible for
+--   kernels BIGINT - Device events this line is responsible for
+--   share DOUBLE - Part of the recorded host time (cost_ns over all lines and unknown ones), 0 to 1
+--   device_share DOUBLE - Part of all device time, 0 to 1
+WITH stateful AS (
+    SELECT DISTINCT rank FROM host_states
+), executed AS (
+    SELECT site_id, sum(host_ns) AS host_ns, sum(op_ns) AS op_ns, sum(other_ns) AS other_ns, sum(python_ns) AS python_ns
+    FROM line_states
+    GROUP BY site_id
+), visited AS (
+    SELECT site_id, count(*) AS calls FROM host_states GROUP BY site_id
+), charged AS (
+    SELECT l.site_id,
+           sum(l.share * e.self_ns) FILTER (d.track_id IS NULL AND e.category NOT IN ('python', 'annotation', 'step', 'overhead', 'other')) AS charged_ns,
+           count(*) FILTER (e.category = 'op') AS ops,
+           sum(l.share * e.duration_ns) FILTER (d.track_id IS NOT NULL AND e.category IN ('kernel', 'copy', 'fill', 'collective', 'instruction', 'dma')) AS device_ns,
+           count(*) FILTER (d.track_id IS NOT NULL AND e.category IN ('kernel', 'copy', 'fill', 'collective', 'instruction', 'dma')) AS kernels,
+           sum(e.self_ns) FILTER (s.rank IS NULL AND d.track_id IS NULL AND e.category = 'op') AS op_ns,
+           sum(e.self_ns) FILTER (s.rank IS NULL AND d.track_id IS NULL AND e.category IN ('runtime', 'sync', 'data', 'compile', 'gc', 'io', 'collective')) AS other_ns,
+           sum(e.self_ns) FILTER (s.rank IS NULL AND e.category = 'python') AS python_ns
+    FROM events AS e
+    LEFT JOIN event_lines AS l USING (rank, event_id)
+    LEFT JOIN device_tracks AS d ON d.rank = e.rank AND d.track_id = e.track_id
+    LEFT JOIN stateful AS s ON s.rank = e.rank
+    GROUP BY l.site_id
+), joined AS (
+    SELECT coalesce(c.site_id, x.site_id) AS site_id,
+           coalesce(x.op_ns, 0) + coalesce(c.op_ns, 0) AS op_ns,
+           coalesce(x.other_ns, 0) + coalesce(c.other_ns, 0) AS other_ns,
+           coalesce(x.python_ns, 0) + coalesce(c.python_ns, 0) AS python_ns,
+           round(coalesce(c.charged_ns, 0)) AS charged_ns, round(coalesce(c.device_ns, 0)) AS device_ns,
+           coalesce(c.ops, 0) AS ops, coalesce(c.kernels, 0) AS kernels
+    FROM charged AS c
+    FULL JOIN executed AS x ON x.site_id IS NOT DISTINCT FROM c.site_id
+), shared AS (
+    SELECT *, coalesce((python_ns + charged_ns) / nullif(sum(python_ns + charged_ns) OVER (), 0), 0.0) AS share,
+           coalesce(device_ns / nullif(sum(device_ns) OVER (), 0), 0.0) AS device_share
+    FROM joined
+)
+SELECT s.site_id, s.file, s.line, s.function, s.code, s.is_user, (j.op_ns + j.python_ns + j.other_ns)::BIGINT AS host_ns,
+       j.op_ns::BIGINT AS op_ns, j.python_ns::BIGINT AS python_ns, j.other_ns::BIGINT AS other_ns,
+       j.charged_ns::BIGINT AS charged_ns, (j.python_ns + j.charged_ns)::BIGINT AS cost_ns, j.device_ns::BIGINT AS device_ns,
+       v.calls, j.ops, j.kernels, j.share, j.device_share
+FROM shared AS j
+JOIN sites AS s ON s.site_id = j.site_id
+LEFT JOIN visited AS v ON v.site_id = j.site_id
+ORDER BY device_ns DESC, cost_ns DESC, s.file, s.line

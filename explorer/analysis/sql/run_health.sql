@@ -1,0 +1,69 @@
+-- run_health: what is missing, broken, repaired or doubtful in the run: what the collector said, and what the analysis sees.
+-- Needs: health, steps, events, device_tracks, tracks
+-- Columns
+--   rank INTEGER - Process rank
+--   kind VARCHAR - Short stable name
+--   severity VARCHAR - info, warning or error
+--   count BIGINT - How many rows or events are affected
+--   message VARCHAR - What happened and why
+--   remedy VARCHAR - What to do
+--   affects VARCHAR - Comma-separated answers that are less certain for it
+WITH kinds AS (
+    SELECT e.rank, count(*) AS device_events, count(*) FILTER (launch_id IS NULL) AS unlaunched,
+           count(*) FILTER (site_id IS NULL) AS unlined
+    FROM events AS e
+    JOIN device_tracks USING (rank, track_id)
+    WHERE category IN ('kernel', 'copy', 'fill', 'collective', 'instruction', 'dma')
+    GROUP BY e.rank
+), ops AS (
+    SELECT rank, count(*) AS ops, count(*) FILTER (site_id IS NULL) AS unlined, count(shapes) AS shaped
+    FROM events WHERE category = 'op' GROUP BY rank
+), overlapping AS (
+    SELECT rank, track_id, sum((start_ns < previous_end)::INT) AS overlap_count
+    FROM (
+        SELECT e.rank, e.track_id, start_ns,
+               max(start_ns + duration_ns) OVER (PARTITION BY e.rank, e.track_id ORDER BY start_ns, event_id
+                   ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS previous_end
+        FROM events AS e
+        JOIN device_tracks AS d ON d.rank = e.rank AND d.track_id = e.track_id
+        WHERE category IN ('kernel', 'copy', 'fill', 'collective', 'instruction', 'dma'))
+    GROUP BY rank, track_id
+), seen AS (
+    SELECT rank, 'unlaunched_device_events' AS kind, 'warning' AS severity, unlaunched AS count,
+           unlaunched || ' of ' || device_events || ' device events have no launching call in the trace' AS message,
+           'Record from before the first launch, with runtime calls on' AS remedy, 'lines, launches, gaps, critical-path' AS affects
+    FROM kinds WHERE unlaunched > 0
+    UNION ALL
+    SELECT rank, 'device_events_without_line', CASE WHEN unlined * 10 > device_events THEN 'warning' ELSE 'info' END, unlined,
+           unlined || ' of ' || device_events || ' device events have no source line',
+           'Record with neuron_profile, or with_stack=True in torch.profiler', 'lines'
+    FROM kinds WHERE unlined > 0
+    UNION ALL
+    SELECT rank, 'ops_without_line', CASE WHEN unlined * 10 > ops THEN 'warning' ELSE 'info' END, unlined,
+           unlined || ' of ' || ops || ' ops have no source line',
+           'Record with neuron_profile, or with_stack=True in torch.profiler', 'lines'
+    FROM ops WHERE unlined > 0
+    UNION ALL
+    SELECT rank, 'no_shapes', 'info', ops, 'No op carries input shapes', 'Record with record_shapes', 'roofline'
+    FROM ops WHERE shaped = 0
+    UNION ALL
+    SELECT rank, 'overlaps_on_stream', 'info', sum(overlap_count)::BIGINT,
+           sum(overlap_count)::BIGINT || ' device events begin before the previous one of their stream has ended; times are unions',
+           NULL, 'kernels'
+    FROM overlapping GROUP BY rank HAVING sum(overlap_count) > 0
+    UNION ALL
+    SELECT rank, 'incomplete_steps', 'info', count(*),
+           count(*) || ' steps are cut by the edge of the recording and left out of averages', NULL, 'steps'
+    FROM steps WHERE NOT complete GROUP BY rank
+    UNION ALL
+    SELECT rank, 'no_steps', 'info', 1, 'The rank holds no steps; the whole recording counts as one',
+           'Call prof.step() at the end of every iteration', 'steps, breakdown, bottlenecks'
+    FROM (SELECT DISTINCT rank FROM tracks) WHERE rank NOT IN (SELECT rank FROM steps)
+)
+SELECT rank, kind, severity, count, message, remedy, affects
+FROM (
+    SELECT rank, kind, severity, count, message, remedy, affects FROM health
+    UNION ALL BY NAME
+    SELECT * FROM seen WHERE (rank, kind) NOT IN (SELECT (rank, kind) FROM health)
+)
+ORDER BY CASE severity WHEN 'error' THEN 0 WHEN 'warning' THEN 1 ELSE 2 END, rank, kind
