@@ -110,7 +110,7 @@ def merged(pieces: Pieces) -> Pieces:
 
 def whole(pieces: Pieces, begin: int, finish: int) -> Pieces:
     """The lane cut to [begin, finish) with its holes filled by pieces without event (-1)."""
-    inside = (pieces.end > begin) & (pieces.start < finish)
+    inside = np.minimum(pieces.end, finish) > np.maximum(pieces.start, begin)
     start = np.maximum(pieces.start[inside], begin)
     end = np.minimum(pieces.end[inside], finish)
     event = pieces.event[inside]
