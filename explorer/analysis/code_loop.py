@@ -1,0 +1,110 @@
+"""Python loops in the user's code, found from the lines a thread visited and their source text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from explorer.analysis.rule_context import RuleContext
+
+_HEADER = re.compile(r"^(?:async\s+)?for\s+(?P<targets>.+?)\s+in\s+(?P<source>.+?):?\s*(?:#.*)?$")
+_COMPREHENSION = re.compile(
+    r"\bfor\s+(?P<targets>[\w\s,()*]+?)\s+in\s+(?P<source>.+?)(?=[\])}]|\bif\b|\bfor\b|$)"
+)
+_WHILE = re.compile(r"^while\s+(?P<condition>.+?):")
+_NAME = re.compile(r"[A-Za-z_]\w*")
+
+
+@dataclass(frozen=True)
+class Line:
+    """A user line with its visits and recorded time per step on one thread."""
+
+    site_id: int
+    file: str
+    line: int
+    function: str
+    code: str
+    visits: float
+    host_ns: float
+    op_ns: float
+    python_ns: float
+    top_ops: float
+    ops: float
+
+
+@dataclass(frozen=True)
+class CodeLoop:
+    """A loop: its header, the lines of its body in the same function, its variables and what it runs over."""
+
+    header: Line
+    body: tuple[Line, ...]
+    targets: tuple[str, ...]
+    source: str
+    passes: float
+
+    @property
+    def lines(self) -> tuple[Line, ...]:
+        """Header and body, each line once."""
+        return (self.header, *(line for line in self.body if line.site_id != self.header.site_id))
+
+    def indexes(self, code: str) -> bool:
+        """Whether code subscripts something with a loop variable: `x[i]`, `x[:, i : i + 1]`."""
+        return any(re.search(rf"\[[^\[\]]*\b{re.escape(name)}\b[^\[\]]*\]", code) for name in self.targets)
+
+
+@dataclass(frozen=True)
+class CodeLines:
+    """All user lines of the scope on the main thread, per step."""
+
+    context: RuleContext
+
+    @cached_property
+    def lines(self) -> tuple[Line, ...]:
+        n = self.context.count
+        rows = self.context.rows(
+            f"""SELECT l.site_id, s.file, s.line, s.function, coalesce(s.code, '') AS code,
+              sum(visits) / {n} AS visits, sum(host_ns) / {n} AS host_ns, sum(op_ns) / {n} AS op_ns,
+              sum(python_ns) / {n} AS python_ns, sum(top_ops) / {n} AS top_ops, sum(ops) / {n} AS ops
+            FROM line_steps l JOIN sites s USING (site_id)
+            WHERE {self.context.where("l")} AND l.track_id = {self.context.main_track} AND s.is_user
+            GROUP BY ALL ORDER BY s.file, s.line, l.site_id"""
+        )
+        return tuple(Line(**{name: _number(value) for name, value in row.items()}) for row in rows)
+
+    def loops(self, passes: float) -> list[CodeLoop]:
+        """Loops whose body runs at least `passes` times per step."""
+        found = []
+        by_function: dict[tuple[str, str], list[Line]] = {}
+        for line in self.lines:
+            by_function.setdefault((line.file, line.function), []).append(line)
+        for members in by_function.values():
+            for header in members:
+                found += self._loop(header, members, passes)
+        return found
+
+    def _loop(self, header: Line, members: Sequence[Line], passes: float) -> list[CodeLoop]:
+        if (match := _HEADER.match(header.code)) or (match := _WHILE.match(header.code)):
+            after = [line for line in members if line.line > header.line]
+        elif match := _COMPREHENSION.search(header.code):
+            # The body is the same line; its passes show as ops or as visits of the comprehension's own frame.
+            count = max(header.visits, header.top_ops)
+            if count < passes:
+                return []
+            targets = tuple(_NAME.findall(match["targets"]))
+            return [CodeLoop(header, (header,), targets, match["source"].strip(), count)]
+        else:
+            return []
+        # Only lines that run in most passes belong to the body; a nested loop's lines run more often.
+        body = tuple(line for line in after if line.visits >= max(passes, 0.5 * header.visits))
+        if header.visits < passes or not body:
+            return []
+        groups = match.groupdict()
+        targets = tuple(_NAME.findall(groups.get("targets") or groups.get("condition") or ""))
+        return [CodeLoop(header, body, targets, (groups.get("source") or "").strip(), header.visits)]
+
+
+def _number(value: Any) -> Any:
+    return value if isinstance(value, str | int) else float(value)

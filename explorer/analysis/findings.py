@@ -1,0 +1,290 @@
+"""Findings of a run: every rule is asked, causes swallow their symptoms, and the worst comes first."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import Any, Protocol
+
+from explorer.analysis import rules as rules_package
+from explorer.analysis.engine import Engine
+from explorer.analysis.intervals import Intervals
+from explorer.analysis.profiling_cost import ProfilingCost, profiling_cost
+from explorer.analysis.rule import NEEDS, Draft, Rule
+from explorer.analysis.rule_context import RuleContext
+from explorer.analysis.step_scope import StepScope, find_scope
+from explorer.model.finding import Finding, FindingLine, Findings, NotChecked, Saving, severity_of
+from explorer.model.ids import content_id
+
+SMALLEST_SHARE = 0.005
+"""Findings that would save less of the step are left out (TraceLens drops impacts under the same 0.5 %)."""
+
+SYMPTOM_OVERLAP = 0.5
+"""A finding with more than this part of its time inside more specific ones is a symptom of them."""
+
+CONFIDENCES = ("low", "medium", "high")
+
+
+class HasEngine(Protocol):
+    """What `find` needs of a run."""
+
+    @property
+    def engine(self) -> Engine: ...
+
+
+class Replay(Protocol):
+    """Predicts a draft's saving per step by replaying the dependency graph; None where it cannot."""
+
+    def __call__(self, draft: Draft, scope: StepScope) -> Saving | None: ...
+
+
+@dataclass
+class _Candidate:
+    rule: Rule
+    draft: Draft
+    time: Intervals
+    saving: Saving
+    line_factor: float
+    symptoms: list[str] = field(default_factory=list)
+    overlaps_other: bool = False
+
+    @property
+    def order(self) -> tuple[int, int, str]:
+        return (-self.rule.specificity, -self.saving.expected, self.rule.name)
+
+
+@cache
+def all_rules() -> tuple[Rule, ...]:
+    """The rule of every module in `rules/`, by name."""
+    names = sorted(module.name for module in pkgutil.iter_modules(rules_package.__path__))
+    modules = [importlib.import_module(f"{rules_package.__name__}.{name}") for name in names]
+    return tuple(module.RULE for module in modules if hasattr(module, "RULE"))
+
+
+def find(
+    run: HasEngine,
+    *,
+    settings: Mapping[str, float] | None = None,
+    rules: Sequence[Rule] | None = None,
+    replay: Replay | None = None,
+) -> Findings:
+    """All findings of a run, worst first.
+
+    Args:
+        run: an opened run.
+        settings: thresholds to change, by '<rule>.<setting>'.
+        rules: only these rules; None: all.
+        replay: predicts savings from the dependency graph; without it each saving is a bound.
+
+    A rule that fails on a run does not take the others with it: it is listed under `not_checked` with the error.
+    """
+    engine = run.engine
+    scope = find_scope(engine)
+    context = RuleContext(engine, scope, settings or {})
+    health = _health(engine)
+    asked = all_rules() if rules is None else tuple(rules)
+    if scope.total_ns <= 0:
+        reasons = tuple(NotChecked(rule.name, NEEDS["events"]) for rule in asked)
+        return Findings(engine.reader.directory, 0, 0, len(engine.reader.ranks), (), reasons, health)
+    cost = profiling_cost(engine, scope, context.main_track)
+    whole = Intervals.of([scope.start_ns], [scope.end_ns])
+    # Recording cost per step lies inside the step; what lies between steps in scope is taken off in proportion.
+    inside = cost.inside_ns(whole) * min(1.0, scope.total_ns / max(1, whole.total_ns))
+    mean_ns = (scope.total_ns - inside) / scope.count
+    step_ns = round(scope.median_ns * mean_ns / max(1, scope.mean_ns))
+    candidates, not_checked = _ask(asked, context, cost, replay)
+    kept = _without_symptoms(candidates)
+    findings = _finished(kept, context, mean_ns, step_ns, health)
+    return Findings(
+        run=engine.reader.directory,
+        step_ns=step_ns,
+        steps=len(scope.numbers),
+        ranks=len(engine.reader.ranks),
+        findings=tuple(findings),
+        not_checked=tuple(not_checked),
+        health=health,
+    )
+
+
+def _ask(
+    asked: Sequence[Rule], context: RuleContext, cost: ProfilingCost, replay: Replay | None
+) -> tuple[list[_Candidate], list[NotChecked]]:
+    candidates: list[_Candidate] = []
+    not_checked: list[NotChecked] = []
+    for rule in asked:
+        missing = [need for need in rule.needs if need not in context.has]
+        if missing:
+            not_checked.append(NotChecked(rule.name, NEEDS[missing[0]]))
+            continue
+        try:
+            drafts = rule.check(context)
+            if isinstance(drafts, NotChecked):
+                not_checked.append(drafts)
+                continue
+            candidates += [_candidate(rule, draft, context, cost, replay) for draft in drafts]
+        except Exception as error:
+            reason = " ".join(str(error).split())[:200]
+            not_checked.append(
+                NotChecked(rule.name, f"the rule failed on this run: {type(error).__name__}: {reason}")
+            )
+    return candidates, not_checked
+
+
+def _candidate(
+    rule: Rule, draft: Draft, context: RuleContext, cost: ProfilingCost, replay: Replay | None
+) -> _Candidate:
+    table = context.engine.sql(
+        f"SELECT start_ns, start_ns + duration_ns AS end_ns FROM ({draft.affected})"
+    ).arrow()
+    time = Intervals.of(table.column("start_ns").to_numpy(), table.column("end_ns").to_numpy())
+    factor = 1.0
+    if draft.side == "host" and time.total_ns:
+        factor = 1 - cost.inside_ns(time) / time.total_ns
+    saving = replay(draft, context.scope) if replay else None
+    return _Candidate(rule, draft, time, saving or _scaled(draft.saving, factor), factor)
+
+
+def _without_symptoms(candidates: list[_Candidate]) -> list[_Candidate]:
+    """Causes first: time that a more specific finding claims is taken from the others, which become its symptoms."""
+    kept: list[_Candidate] = []
+    for candidate in sorted(candidates, key=lambda item: item.order):
+        if candidate.saving.expected <= 0:
+            continue
+        same_side = [other for other in kept if other.draft.side == candidate.draft.side]
+        overlaps = [(candidate.time.overlap_ns(other.time), other) for other in same_side]
+        claimed = Intervals.of([], [])
+        for overlap, other in overlaps:
+            if overlap:
+                claimed = claimed.union(other.time)
+        share = candidate.time.overlap_ns(claimed) / max(1, candidate.time.total_ns)
+        if share > SYMPTOM_OVERLAP:
+            cause = max(overlaps, key=lambda item: item[0])[1]
+            cause.symptoms.append(f"{candidate.rule.name}: {candidate.draft.title}")
+            continue
+        if share:
+            candidate.saving = _scaled(candidate.saving, 1 - share)
+            candidate.overlaps_other = True
+        kept.append(candidate)
+    return kept
+
+
+def _finished(
+    kept: list[_Candidate],
+    context: RuleContext,
+    mean_ns: float,
+    step_ns: int,
+    health: tuple[dict[str, Any], ...],
+) -> list[Finding]:
+    kept.sort(key=lambda item: (-item.saving.expected, item.rule.name, item.draft.title))
+    scale = step_ns / max(1.0, mean_ns)
+    left_ns = step_ns
+    found: list[Finding] = []
+    for candidate in kept:
+        saving = _capped(_scaled(candidate.saving, scale), left_ns)
+        share = saving.expected / max(1, step_ns)
+        if share < SMALLEST_SHARE:
+            continue
+        left_ns -= saving.expected
+        lines = _lines(candidate, context, step_ns, scale)
+        caveats = list(candidate.draft.caveats)
+        if candidate.overlaps_other:
+            caveats.append(
+                "Part of this time also belongs to another finding; only the rest is counted here."
+            )
+        found.append(
+            Finding(
+                id=f"{candidate.rule.name}/{_key(candidate, lines)}",
+                rule=candidate.rule.name,
+                title=candidate.draft.title,
+                severity=severity_of(share),
+                confidence=_confidence(candidate.draft, saving, context, health),
+                saving=saving,
+                saving_share=share,
+                lines=lines,
+                evidence=tuple(candidate.draft.evidence),
+                advice=candidate.draft.advice,
+                ranks=(context.scope.rank,),
+                steps=context.scope.numbers,
+                caveats=tuple(caveats),
+                symptoms=tuple(candidate.symptoms),
+            )
+        )
+    return _unique(found)
+
+
+def _lines(
+    candidate: _Candidate, context: RuleContext, step_ns: int, scale: float
+) -> tuple[FindingLine, ...]:
+    lines = []
+    for site_id, recorded_ns in candidate.draft.line_times_ns.items():
+        site = context.codes.get(site_id)
+        if site is None:
+            continue
+        time_ns = round(recorded_ns * candidate.line_factor * scale)
+        lines.append(
+            FindingLine(
+                site_id=site_id,
+                file=site["file"],
+                line=site["line"],
+                function=site["function"],
+                code=site["code"] or "",
+                time_ns=time_ns,
+                share=round(time_ns / max(1, step_ns), 6),
+            )
+        )
+    return tuple(lines)
+
+
+def _key(candidate: _Candidate, lines: tuple[FindingLine, ...]) -> str:
+    if candidate.draft.key:
+        return str(content_id(candidate.rule.name, candidate.draft.key))
+    return str(lines[0].site_id if lines else content_id(candidate.rule.name, candidate.draft.title))
+
+
+def _unique(found: list[Finding]) -> list[Finding]:
+    seen: dict[str, int] = {}
+    unique = []
+    for finding in found:
+        number = seen[finding.id] = seen.get(finding.id, 0) + 1
+        unique.append(finding if number == 1 else replace(finding, id=f"{finding.id}-{number}"))
+    return unique
+
+
+def _confidence(
+    draft: Draft, saving: Saving, context: RuleContext, health: tuple[dict[str, Any], ...]
+) -> str:
+    """The rule's own word, one level lower for each doubt: few steps, a wide prediction, a troubled run."""
+    level = CONFIDENCES.index(draft.confidence)
+    if not context.scope.complete or context.count < 2:
+        level -= 1
+    if saving.expected and saving.low < 0.4 * saving.expected:
+        level -= 1
+    if any(item["severity"] == "error" for item in health):
+        level -= 1
+    return CONFIDENCES[max(0, level)]
+
+
+def _health(engine: Engine) -> tuple[dict[str, Any], ...]:
+    rows = engine.sql(
+        "SELECT rank, kind, severity, count, message, remedy, affects FROM health ORDER BY rank, severity, kind, message"
+    )
+    return tuple(rows.rows())
+
+
+def _scaled(saving: Saving, factor: float) -> Saving:
+    return Saving(
+        low=round(saving.low * factor),
+        expected=round(saving.expected * factor),
+        high=round(saving.high * factor),
+        basis=saving.basis,
+    )
+
+
+def _capped(saving: Saving, limit_ns: int) -> Saving:
+    limit_ns = max(0, limit_ns)
+    return Saving(
+        min(saving.low, limit_ns), min(saving.expected, limit_ns), min(saving.high, limit_ns), saving.basis
+    )

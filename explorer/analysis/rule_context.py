@@ -1,0 +1,139 @@
+"""What a rule sees of a run: the steps it speaks about, the main thread, and evidence made from SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from explorer.analysis.engine import Engine, literal
+from explorer.analysis.phrase import fill
+from explorer.analysis.rule import Rule
+from explorer.analysis.step_scope import StepScope
+from explorer.model.finding import Evidence
+
+EVENTS_SHOWN = 5
+
+
+@dataclass
+class RuleContext:
+    """Args: engine: the run, trusted; scope: rank and steps that all numbers refer to; overrides: settings by
+    '<rule>.<setting>'."""
+
+    engine: Engine
+    scope: StepScope
+    overrides: Mapping[str, float] = field(default_factory=dict)
+
+    def setting(self, rule: Rule, name: str) -> float:
+        """The value of a rule's setting. Raises KeyError for a name the rule does not define."""
+        for setting in rule.settings:
+            if setting.name == name:
+                return float(self.overrides.get(f"{rule.name}.{name}", setting.default))
+        raise KeyError(f"rule {rule.name} has no setting {name}")
+
+    def rows(self, sql: str) -> list[dict[str, Any]]:
+        """Rows of a trusted query."""
+        return self.engine.sql(sql).rows()
+
+    def row(self, sql: str) -> dict[str, Any]:
+        """The only row of a query that returns one; its integer-valued HUGEINT and DECIMAL sums become int."""
+        found = self.rows(sql)
+        return {name: _plain(value) for name, value in found[0].items()} if found else {}
+
+    def evidence(self, statement: str, sql: str, events: str = "") -> tuple[Evidence, dict[str, Any]]:
+        """A statement filled with the row that `sql` returns. `events` is SQL returning event_id of examples."""
+        row = self.row(sql)
+        shown: tuple[str, ...] = ()
+        if events:
+            found = self.rows(f"SELECT event_id FROM ({events}) LIMIT {EVENTS_SHOWN}")
+            shown = tuple(f"{self.scope.rank}:{item['event_id']}" for item in found)
+        return Evidence(fill(statement, row), sql, shown), row
+
+    def where(self, alias: str = "e") -> str:
+        """SQL condition: the row belongs to the steps in scope (tables with rank and step)."""
+        return self.scope.where(alias)
+
+    @property
+    def count(self) -> int:
+        """Steps in scope: what sums are divided by."""
+        return self.scope.count
+
+    @cached_property
+    def main_track(self) -> int:
+        """The host thread that runs most: by time of ops and states; -1 when there is none."""
+        found = self.rows(
+            f"""SELECT track_id, sum(work_ns) AS work_ns FROM (
+              SELECT track_id, greatest(op_ns, host_ns) AS work_ns FROM line_steps l WHERE {self.where("l")}
+              UNION ALL SELECT e.track_id, e.duration_ns FROM events e JOIN tracks t USING (rank, track_id)
+              WHERE {self.where()} AND t.kind = 'thread' AND e.parent_id IS NULL AND e.category IN ('runtime', 'sync')
+            ) GROUP BY track_id ORDER BY work_ns DESC, track_id LIMIT 1"""
+        )
+        return int(found[0]["track_id"]) if found else -1
+
+    @cached_property
+    def codes(self) -> dict[int, dict[str, Any]]:
+        """Every site of the run by id."""
+        return {row["site_id"]: row for row in self.rows("SELECT * FROM sites")}
+
+    def code(self, site_id: int | None) -> str:
+        """Source text of a line, or empty."""
+        row = self.codes.get(site_id or 0)
+        return str(row["code"] or "") if row else ""
+
+    def place(self, site_id: int | None) -> str:
+        """'train.py:57', or 'an unknown line'."""
+        row = self.codes.get(site_id or 0)
+        return f"{row['file']}:{row['line']}" if row else "an unknown line"
+
+    def is_user(self, site_id: int | None) -> bool:
+        row = self.codes.get(site_id or 0)
+        return bool(row and row["is_user"])
+
+    @cached_property
+    def has(self) -> frozenset[str]:
+        """Which of NEEDS this run's scope can serve."""
+        e = self.where()
+        row = self.row(
+            f"""SELECT count(*) AS events,
+              count(*) FILTER (WHERE e.category = 'op') AS ops,
+              count(*) FILTER (WHERE t.kind <> 'thread' AND t.kind <> 'counter') AS device,
+              count(*) FILTER (WHERE e.category = 'kernel') AS kernels,
+              count(e.shapes) AS shapes, count(e.dtypes) AS dtypes,
+              count(*) FILTER (WHERE e.category = 'io') AS io,
+              count(*) FILTER (WHERE e.category = 'gc') AS gc,
+              count(*) FILTER (WHERE e.category = 'data') AS data,
+              count(*) FILTER (WHERE e.category = 'collective') AS collectives
+            FROM events e LEFT JOIN tracks t ON t.rank = e.rank AND t.track_id = e.track_id WHERE {e}"""
+        )
+        present = {name for name, number in row.items() if number}
+        for table in ("host_states", "memory_events"):
+            if self.engine.reader.parts(table, [self.scope.rank]):
+                present.add(table)
+        if self.captured:
+            # Our own capture hooks these: none recorded means none happened.
+            present |= {"io", "gc", "data"}
+        if len(self.engine.reader.ranks) > 1:
+            present.add("ranks")
+        return frozenset(present)
+
+    @property
+    def captured(self) -> bool:
+        """Whether our own capture made this run."""
+        return self.engine.reader.manifests[self.scope.rank].made_by == "capture"
+
+    def in_sites(self, column: str, sites: Iterable[int]) -> str:
+        """SQL condition: column is one of the sites."""
+        listed = ", ".join(str(int(site)) for site in sorted(set(sites)))
+        return f"{column} IN ({listed})" if listed else "FALSE"
+
+    def in_texts(self, column: str, texts: Iterable[str]) -> str:
+        """SQL condition: column is one of the texts."""
+        return f"{column} IN ({', '.join(literal(text) for text in texts)})"
+
+
+def _plain(value: Any) -> Any:
+    if value is None or isinstance(value, str | bool | int):
+        return value
+    number = float(value)
+    return int(number) if number == int(number) else number

@@ -1,0 +1,26 @@
+"""Pieces of SQL that several rules share."""
+
+from __future__ import annotations
+
+
+def union_ns(source: str) -> str:
+    """SQL for one row (union_ns): the length of the union of rows (start_ns, duration_ns), overlaps counted once."""
+    return f"""SELECT coalesce(sum(greatest(0, end_ns - greatest(start_ns, coalesce(reached_ns, start_ns)))), 0)::BIGINT AS union_ns
+FROM (SELECT start_ns, start_ns + duration_ns AS end_ns, max(start_ns + duration_ns) OVER (
+  ORDER BY start_ns, duration_ns ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS reached_ns
+  FROM ({source}))"""
+
+
+def states_at(rank: int, track_id: int, steps: str, condition: str) -> str:
+    """SQL for the host states of a thread inside the steps in scope that meet a condition on `h`.
+
+    `steps` is the scope's condition on a table aliased `s`; states are clipped to their step.
+    """
+    if " AND s.step" not in steps:
+        return f"""SELECT h.start_ns, h.duration_ns, h.site_id FROM host_states h
+WHERE h.rank = {rank} AND h.track_id = {track_id} AND {condition}"""
+    return f"""SELECT greatest(h.start_ns, s.start_ns) AS start_ns,
+  least(h.start_ns + h.duration_ns, s.start_ns + s.duration_ns) - greatest(h.start_ns, s.start_ns) AS duration_ns, h.site_id
+FROM host_states h JOIN steps s ON s.rank = h.rank AND h.start_ns < s.start_ns + s.duration_ns
+  AND h.start_ns + h.duration_ns > s.start_ns
+WHERE h.track_id = {track_id} AND {steps} AND {condition}"""

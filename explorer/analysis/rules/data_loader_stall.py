@@ -1,0 +1,125 @@
+"""The training thread waits for the next batch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from explorer.analysis.rule import Draft, Rule, Setting
+from explorer.analysis.rule_context import RuleContext
+from explorer.analysis.rule_sql import states_at, union_ns
+from explorer.model.finding import Saving
+
+
+def check(context: RuleContext) -> Sequence[Draft]:
+    fetches = f"""SELECT e.start_ns, e.duration_ns, e.event_id FROM events e
+WHERE {context.where()} AND e.category = 'data' AND e.track_id = {context.main_track}"""
+    evidence, row = context.evidence(
+        "{fetches} batches per step are fetched on the training thread and take {stall_ns} of the step.",
+        f"""SELECT (SELECT count(*) FROM ({fetches})) / {context.count} AS fetches,
+  (union_ns / {context.count})::BIGINT AS stall_ns FROM ({union_ns(fetches)})""",
+        fetches,
+    )
+    stall_ns = row["stall_ns"]
+    if stall_ns < context.setting(RULE, "stall_share") * context.scope.mean_ns:
+        return []
+    work = _lines_inside(context, fetches)
+    loading = {site: time for site, time in work.items() if site in _heavy(context, work)}
+    waits = _waiting_lines(context, fetches)
+    lines = {**loading, **{site: time for site, time in waits.items() if site not in loading}}
+    in_process = bool(loading)
+    handoff_ns = row["fetches"] * context.setting(RULE, "handoff_ns")
+    compute_ns = max(0, context.scope.mean_ns - stall_ns)
+    if in_process:
+        workers = context.setting(RULE, "workers")
+        # With w workers a step takes max(compute, loading / w): what remains of the stall is the excess.
+        left_ns = max(0.0, stall_ns / workers - compute_ns) + handoff_ns
+        advice = (
+            "Load in worker processes: DataLoader(..., num_workers=4, persistent_workers=True, pin_memory=True on an "
+            "accelerator), or do this work once before training."
+        )
+        heaviest = next(iter(loading))
+        if context.is_user(heaviest):
+            advice += f" The heaviest line is {context.place(heaviest)}: `{context.code(heaviest)}`; vectorise it or cache its result."
+    else:
+        left_ns = handoff_ns
+        advice = (
+            "The batch is not ready when it is asked for: add workers (num_workers), raise prefetch_factor, keep workers "
+            "alive (persistent_workers=True), and make the dataset's transform cheaper."
+        )
+    expected = max(0, round(stall_ns - left_ns))
+    return [
+        Draft(
+            title="The step waits for data",
+            line_times_ns=lines,
+            saving=Saving(low=expected // 2, expected=expected, high=stall_ns),
+            evidence=[evidence],
+            advice=advice,
+            affected=fetches,
+            remaining_share=1 - expected / stall_ns,
+            confidence="high" if lines else "medium",
+            caveats=["Workers need free CPU cores: on a machine without them the work only moves."]
+            if in_process
+            else [],
+        )
+    ]
+
+
+def _lines_inside(context: RuleContext, fetches: str) -> dict[int, int]:
+    """Lines executed during the fetches on the same thread, recorded time per step, most first."""
+    states = states_at(context.scope.rank, context.main_track, context.where("s"), "h.site_id IS NOT NULL")
+    rows = context.rows(
+        f"""SELECT h.site_id, (sum(least(h.start_ns + h.duration_ns, f.start_ns + f.duration_ns)
+          - greatest(h.start_ns, f.start_ns)) / {context.count})::BIGINT AS time_ns
+        FROM ({states}) h JOIN ({fetches}) f
+          ON h.start_ns < f.start_ns + f.duration_ns AND h.start_ns + h.duration_ns > f.start_ns
+        GROUP BY h.site_id ORDER BY time_ns DESC, h.site_id"""
+    )
+    return {row["site_id"]: row["time_ns"] for row in rows}
+
+
+def _waiting_lines(context: RuleContext, fetches: str) -> dict[int, int]:
+    """The lines that asked for the batches, by what the fetch events themselves say."""
+    rows = context.rows(
+        f"""SELECT coalesce(k.site_id, e.site_id) AS site_id, (sum(e.duration_ns) / {context.count})::BIGINT AS time_ns
+        FROM events e LEFT JOIN stacks k ON k.stack_id = e.stack_id AND k.depth = 0
+        WHERE {context.where()} AND e.event_id IN (SELECT event_id FROM ({fetches}))
+        AND coalesce(k.site_id, e.site_id) IS NOT NULL GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 1"""
+    )
+    return {row["site_id"]: row["time_ns"] for row in rows}
+
+
+def _heavy(context: RuleContext, work: dict[int, int]) -> list[int]:
+    """Lines of loading code: those with a real share of the fetch that are not the loop that asks for the batch."""
+    total = sum(work.values())
+    share = context.setting(RULE, "line_share")
+    return [
+        site
+        for site, time in work.items()
+        if time >= share * total
+        and not context.code(site).lstrip().startswith(("for ", "async for ", "while "))
+    ][:3]
+
+
+RULE = Rule(
+    name="data_loader_stall",
+    title="Data loader stall",
+    specificity=2,
+    needs=("data",),
+    check=check,
+    settings=(
+        Setting(
+            "stall_share",
+            0.05,
+            "Smallest part of the step spent fetching",
+            "TensorBoard plugin: DataLoader over 5 % of the step",
+        ),
+        Setting(
+            "handoff_ns",
+            200_000,
+            "Time a batch still takes when a worker has it ready",
+            "measured: queue get and unpickling of a small batch",
+        ),
+        Setting("workers", 4, "Workers assumed in the prediction", "common default of training scripts"),
+        Setting("line_share", 0.1, "Smallest part of the fetch for a line to be named", "ours"),
+    ),
+)

@@ -1,0 +1,175 @@
+"""Python, not ops, takes the time: on a device it idles while the host runs; on the CPU a line spends it outside ops."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from explorer.analysis.code_loop import CodeLines, Line
+from explorer.analysis.rule import Draft, Rule, Setting
+from explorer.analysis.rule_context import RuleContext
+from explorer.analysis.rule_sql import states_at
+from explorer.model.finding import Saving
+
+
+def check(context: RuleContext) -> Sequence[Draft]:
+    if "device" in context.has:
+        return _device(context)
+    return _lines(context)
+
+
+def _lines(context: RuleContext) -> list[Draft]:
+    """User functions of pure Python: lines whose time outside ops is more than calling their ops would explain."""
+    allowance = context.setting(RULE, "op_allowance_ns")
+    visit_allowance = context.setting(RULE, "visit_allowance_ns")
+    excess: dict[int, float] = {}
+    by_function: dict[tuple[str, str], list[Line]] = {}
+    for line in CodeLines(context).lines:
+        over = line.python_ns - allowance * line.top_ops - visit_allowance * min(line.visits, 1)
+        if over > 0 and not _expected(line):
+            excess[line.site_id] = over
+            by_function.setdefault((line.file, line.function), []).append(line)
+    drafts = []
+    smallest = context.setting(RULE, "python_share") * context.scope.mean_ns
+    for (file, function), lines in by_function.items():
+        lines.sort(key=lambda line: (-excess[line.site_id], line.line))
+        total = sum(excess[line.site_id] for line in lines)
+        if total < smallest:
+            continue
+        sites = [line.site_id for line in lines]
+        shown = context.in_sites("l.site_id", sites)
+        evidence, row = context.evidence(
+            "Lines of this function spend {python_ns} per step in Python outside ops, with {top_ops} op calls among them.",
+            f"""SELECT (sum(python_ns) / {context.count})::BIGINT AS python_ns, sum(top_ops) / {context.count} AS top_ops
+FROM line_steps l WHERE {context.where("l")} AND l.track_id = {context.main_track} AND {shown}""",
+        )
+        expected = round(min(total, row["python_ns"]))
+        states = states_at(
+            context.scope.rank, context.main_track, context.where("s"), context.in_sites("h.site_id", sites)
+        )
+        drafts.append(
+            Draft(
+                title=f"Python work in {function} ({file})",
+                line_times_ns={line.site_id: round(line.host_ns) for line in lines[:3]},
+                saving=Saving(low=expected // 3, expected=round(0.8 * expected), high=expected),
+                evidence=[evidence],
+                advice=_advice(lines[0]),
+                affected=f"SELECT start_ns, duration_ns FROM ({states})",
+                remaining_share=0.2,
+                confidence="medium",
+                key=f"{file}:{function}",
+            )
+        )
+    return drafts
+
+
+def _expected(line: Line) -> bool:
+    """The loop over the loader and the step call are not the program's own Python."""
+    return ".step()" in line.code and line.code.startswith(("prof", "profiler"))
+
+
+def _advice(line: Line) -> str:
+    code = f"`{line.code}` " if line.code else "This code "
+    if "deepcopy" in line.code:
+        return (
+            code
+            + "copies in Python in each step: copy tensors with .detach().clone(), or only when the result is kept."
+        )
+    if "tolist" in line.code or "for " in line.code or "append" in line.code:
+        return code + "builds its result in Python: do it with tensor operations, or once before the loop."
+    return (
+        code
+        + "runs in Python in each step: move it out of the step (before the loop, into the Dataset and its workers, or into every Nth step), or express it in tensor operations."
+    )
+
+
+def _device(context: RuleContext) -> list[Draft]:
+    """Device idle time while the main thread executes user or framework code, by line."""
+    e = context.where()
+    busy = f"""SELECT e.start_ns, e.start_ns + e.duration_ns AS end_ns FROM events e JOIN tracks t ON t.rank = e.rank AND t.track_id = e.track_id
+WHERE {e} AND t.kind <> 'thread' AND e.category IN ('kernel', 'copy', 'fill', 'collective', 'instruction', 'dma')"""
+    gaps = f"""SELECT reached_ns AS start_ns, start_ns - reached_ns AS duration_ns FROM (
+  SELECT start_ns, max(end_ns) OVER (ORDER BY start_ns, end_ns ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS reached_ns
+  FROM ({busy})) WHERE start_ns > reached_ns"""
+    # A wait, a fetch or a file call in the gap is another rule's: only gaps the main thread spends working count.
+    waits = f"""SELECT e.start_ns, e.start_ns + e.duration_ns AS end_ns FROM events e
+WHERE {e} AND e.track_id = {context.main_track} AND e.category IN ('sync', 'data', 'io', 'gc', 'compile')"""
+    work = f"""SELECT g.start_ns, (g.duration_ns - coalesce((SELECT sum(least(w.end_ns, g.start_ns + g.duration_ns) - greatest(w.start_ns, g.start_ns))
+    FROM ({waits}) w WHERE w.start_ns < g.start_ns + g.duration_ns AND w.end_ns > g.start_ns), 0))::BIGINT AS duration_ns
+FROM ({gaps}) g"""
+    evidence, row = context.evidence(
+        "The device idles {idle_ns} per step while the host thread runs, in {gaps} gaps per step.",
+        f"""SELECT (coalesce(sum(greatest(0, duration_ns)), 0) / {context.count})::BIGINT AS idle_ns,
+  count(*) FILTER (WHERE duration_ns > 0) / {context.count} AS gaps FROM ({work})""",
+    )
+    idle_ns = min(row["idle_ns"], context.scope.mean_ns)
+    if idle_ns < context.setting(RULE, "idle_share") * context.scope.mean_ns:
+        return []
+    lines = _gap_lines(context, gaps)
+    top = context.code(next(iter(lines))) if lines else ""
+    return [
+        Draft(
+            title="The device idles while Python runs",
+            line_times_ns=lines,
+            saving=Saving(low=idle_ns // 4, expected=round(0.7 * idle_ns), high=idle_ns),
+            evidence=[evidence],
+            advice="The host cannot launch work fast enough: compile the model (torch.compile, mode='reduce-overhead' replays CUDA graphs), "
+            "make larger batches, fuse small ops, and take Python work out of the step."
+            + (f" Most idle time passes at `{top}`." if top else ""),
+            affected=f"SELECT start_ns, greatest(0, duration_ns) AS duration_ns FROM ({work})",
+            remaining_share=0.3,
+            side="device",
+            confidence="medium" if lines else "low",
+            key="device",
+        )
+    ]
+
+
+def _gap_lines(context: RuleContext, gaps: str) -> dict[int, int]:
+    if "host_states" not in context.has:
+        rows = context.rows(
+            f"""SELECT o.site_id, (sum(least(o.start_ns + o.duration_ns, g.start_ns + g.duration_ns) - greatest(o.start_ns, g.start_ns)) / {context.count})::BIGINT AS time_ns
+            FROM ({gaps}) g JOIN top_ops o ON o.start_ns < g.start_ns + g.duration_ns AND o.start_ns + o.duration_ns > g.start_ns
+            WHERE {context.where("o")} AND o.site_id IS NOT NULL GROUP BY 1 ORDER BY time_ns DESC, site_id LIMIT 5"""
+        )
+    else:
+        states = states_at(
+            context.scope.rank, context.main_track, context.where("s"), "h.site_id IS NOT NULL"
+        )
+        rows = context.rows(
+            f"""SELECT h.site_id, (sum(least(h.start_ns + h.duration_ns, g.start_ns + g.duration_ns) - greatest(h.start_ns, g.start_ns)) / {context.count})::BIGINT AS time_ns
+            FROM ({gaps}) g JOIN ({states}) h ON h.start_ns < g.start_ns + g.duration_ns AND h.start_ns + h.duration_ns > g.start_ns
+            GROUP BY 1 ORDER BY time_ns DESC, site_id LIMIT 5"""
+        )
+    return {row["site_id"]: row["time_ns"] for row in rows}
+
+
+RULE = Rule(
+    name="host_bound",
+    title="Host-bound",
+    specificity=1,
+    needs=("ops",),
+    check=check,
+    settings=(
+        Setting(
+            "python_share",
+            0.04,
+            "Smallest part of the step a function spends in Python beyond the allowances (CPU runs)",
+            "ours: above the 'medium' limit of severities",
+        ),
+        Setting(
+            "op_allowance_ns",
+            25_000,
+            "Python time per outermost op that eager PyTorch costs anyway",
+            "measured: module call, argument parsing and hooks cost 5 to 25 µs per op",
+        ),
+        Setting(
+            "visit_allowance_ns", 50_000, "Python time a line may take per step without being named", "ours"
+        ),
+        Setting(
+            "idle_share",
+            0.15,
+            "Smallest part of the step in which the device idles while the host works",
+            "TraceLens: idle over 15 %",
+        ),
+    ),
+)

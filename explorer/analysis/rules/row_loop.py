@@ -1,0 +1,165 @@
+"""A Python loop takes a tensor apart row by row or element by element."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from explorer.analysis.code_loop import CodeLines, CodeLoop
+from explorer.analysis.rule import Draft, Rule, Setting
+from explorer.analysis.rule_context import RuleContext
+from explorer.analysis.rule_sql import states_at, union_ns
+from explorer.model.finding import Saving
+
+INDEXING = (
+    "aten::select", "aten::index", "aten::slice", "aten::narrow", "aten::item", "aten::_local_scalar_dense",
+    "aten::index_put_", "aten::unbind", "aten::is_nonzero", "aten::index_select", "aten::unsqueeze", "aten::copy_",
+)  # fmt: skip
+
+
+def check(context: RuleContext) -> Sequence[Draft]:
+    passes = context.setting(RULE, "passes")
+    loops = [
+        loop for loop in CodeLines(context).loops(passes) if not loop.header.code.startswith("while True")
+    ]
+    if not loops:
+        return []
+    indexed = _indexing_sites(context)
+    drafts = []
+    taken: set[int] = set()
+    # The loop with most passes is the innermost one: it is the one to remove.
+    for loop in sorted(loops, key=lambda item: (-item.passes, item.header.line)):
+        takes_apart = any(
+            indexed.get(line.site_id, 0) >= passes and _by_row(loop, line.code) for line in loop.lines
+        )
+        over_rows = indexed.get(loop.header.site_id, 0) > 0 and loop.header.code.startswith(
+            ("for", "async for")
+        )
+        if not (takes_apart or over_rows) or taken & {line.site_id for line in loop.lines}:
+            continue
+        if draft := _draft(context, loop):
+            taken |= {line.site_id for line in loop.lines}
+            drafts.append(draft)
+    return drafts
+
+
+def _by_row(loop: CodeLoop, code: str) -> bool:
+    return loop.indexes(code) or (loop.header.code.startswith("while") and "[" in code)
+
+
+def _indexing_sites(context: RuleContext) -> dict[int, float]:
+    rows = context.rows(
+        f"""SELECT o.executing_site_id AS site_id, count(*) / {context.count} AS calls FROM top_ops o
+        WHERE {context.where("o")} AND o.track_id = {context.main_track} AND {context.in_texts("o.name", INDEXING)}
+          AND o.executing_site_id IS NOT NULL GROUP BY 1"""
+    )
+    return {row["site_id"]: float(row["calls"]) for row in rows}
+
+
+def affected_by_loop(context: RuleContext, sites: Sequence[int]) -> str:
+    """SQL for the time of a loop: states with one of its lines on the stack, and backward ops of its lines."""
+    chains = f"h.stack_id IN (SELECT k.stack_id FROM stacks k WHERE {context.in_sites('k.site_id', sites)})"
+    states = states_at(context.scope.rank, context.main_track, context.where("s"), chains)
+    return f"""SELECT start_ns, duration_ns FROM ({states})
+UNION ALL SELECT o.start_ns, o.duration_ns FROM top_ops o
+WHERE {context.where("o")} AND o.phase = 'backward' AND {context.in_sites("o.site_id", sites)}"""
+
+
+def _draft(context: RuleContext, loop: CodeLoop) -> Draft | None:
+    sites = [line.site_id for line in loop.lines]
+    affected = affected_by_loop(context, sites)
+    evidence, row = context.evidence(
+        "The loop makes {passes} passes per step and takes {loop_ns} per step, its part of the backward pass included.",
+        f"""SELECT (union_ns / {context.count})::BIGINT AS loop_ns,
+  (SELECT sum(visits) / {context.count} FROM line_steps l WHERE {context.where("l")}
+   AND l.track_id = {context.main_track} AND l.site_id = {loop.header.site_id}) AS passes
+FROM ({union_ns(affected)})""",
+    )
+    loop_ns = row["loop_ns"]
+    if loop_ns < context.setting(RULE, "loop_share") * context.scope.mean_ns:
+        return None
+    kept_ns = _work_ns(context, sites)
+    expected = max(0, loop_ns - kept_ns)
+    worst = sorted(loop.body, key=lambda line: (-line.host_ns, line.line))
+    lines = {line.site_id: round(line.host_ns) for line in worst[:3]}
+    lines.setdefault(loop.header.site_id, round(loop.header.host_ns))
+    return Draft(
+        title=f"Loop over rows or elements at {context.place(loop.header.site_id)}",
+        line_times_ns=lines,
+        saving=Saving(low=round(0.7 * expected), expected=expected, high=loop_ns),
+        evidence=[evidence],
+        advice=_advice(loop),
+        affected=affected,
+        remaining_share=kept_ns / loop_ns,
+        caveats=["Only where a pass does not need the result of the one before it."]
+        if _carries(loop)
+        else [],
+        confidence="high",
+        key="",
+    )
+
+
+def _work_ns(context: RuleContext, sites: Sequence[int]) -> int:
+    """What stays when the loop is one tensor expression: the part of each op above the cost of calling an op at all."""
+    per_op = context.setting(RULE, "call_ns")
+    row = context.row(
+        f"""SELECT coalesce(sum(greatest(0, o.duration_ns - {per_op:.0f})) / {context.count}, 0)::BIGINT AS work_ns FROM top_ops o
+        WHERE {context.where("o")} AND ({context.in_sites("o.executing_site_id", sites)} OR {context.in_sites("o.site_id", sites)})"""
+    )
+    # One large call moves the same numbers with one setup and better locality than many small ones.
+    return round(row["work_ns"] * context.setting(RULE, "batched_share"))
+
+
+def _carries(loop: CodeLoop) -> bool:
+    """Whether a line of the body both reads and assigns one name: `h = f(x[t], h)`."""
+    for line in loop.body:
+        name, equals, value = line.code.partition(" = ")
+        if equals and name.isidentifier() and name in value:
+            return True
+    return False
+
+
+def _advice(loop: CodeLoop) -> str:
+    source = loop.source or loop.header.code
+    text = f"Replace the loop `{loop.header.code}` by one tensor expression over the whole dimension"
+    body = " ".join(line.code for line in loop.body)
+    if ".item()" in body or "float(" in body or "int(" in body:
+        text += (
+            "; if Python numbers are needed, fetch them once with .tolist() instead of .item() per element"
+        )
+    elif ".append(" in body:
+        text += (
+            "; the list of results becomes one batched call, or torch.stack / torch.vmap over the dimension"
+        )
+    elif "] =" in body or "] +=" in body:
+        text += "; assign through a slice, a mask with torch.where, or index_put/scatter"
+    return f"{text} (it runs over `{source}`)."
+
+
+RULE = Rule(
+    name="row_loop",
+    title="Per-row or per-element loop",
+    specificity=3,
+    needs=("host_states", "ops"),
+    check=check,
+    settings=(
+        Setting(
+            "passes",
+            16,
+            "Fewest passes per step that count as a loop over rows",
+            "ours: model code loops over layers and heads, rarely 16 times with an index",
+        ),
+        Setting("loop_share", 0.03, "Smallest part of the step", "ours: the 'medium' limit of severities"),
+        Setting(
+            "call_ns",
+            8_000,
+            "Cost of calling a small op at all, which batching removes",
+            "measured: 3 to 10 µs per small eager op with Python, torch 2.13 on CPU",
+        ),
+        Setting(
+            "batched_share",
+            0.5,
+            "Part of the real work that stays when rows are batched",
+            "measured on the planted programs",
+        ),
+    ),
+)
