@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,7 @@ def open_run(
     path: str | os.PathLike[str],
     *,
     storage_options: dict[str, Any] | None = None,
+    ranks: Iterable[int] | None = None,
     memory_limit: str = "2GB",
     threads: int | None = None,
 ) -> Run:
@@ -33,13 +35,15 @@ def open_run(
     Args:
         path: the directory.
         storage_options: passed to fsspec for object stores.
+        ranks: only these ranks; None: all.
         memory_limit: memory of the query engine, as DuckDB writes it; beyond it the engine spills to disk.
         threads: worker threads; None: all cores.
 
     Raises:
         InputError: it is no run, is damaged, or was written by a newer version.
+        UsageError: it does not hold a wanted rank.
     """
-    return Run(RunReader(path, storage_options), memory_limit=memory_limit, threads=threads)
+    return Run(RunReader(path, storage_options, ranks), memory_limit=memory_limit, threads=threads)
 
 
 class Run:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from explorer.model.errors import InputError
+from explorer.model.errors import InputError, UsageError
 from explorer.model.schema import SCHEMA_VERSION
 from explorer.model.tables import TABLES
 from explorer.store.location import Location
@@ -30,13 +30,31 @@ def is_run(directory: str | os.PathLike[str], storage_options: dict[str, Any] | 
 
 
 class RunReader:
-    """The parts of a run. Raises InputError when it is no run, is damaged, or was written by a newer version."""
+    """The parts of a run, or of some of its ranks.
+
+    Raises InputError when it is no run, is damaged, or was written by a newer version; UsageError for a rank that it
+    does not hold.
+    """
 
     def __init__(
-        self, directory: str | os.PathLike[str], storage_options: dict[str, Any] | None = None
+        self,
+        directory: str | os.PathLike[str],
+        storage_options: dict[str, Any] | None = None,
+        ranks: Iterable[int] | None = None,
     ) -> None:
         self.location = Location.of(directory, storage_options)
         self.manifests: dict[int, Manifest] = self._load()
+        if ranks is not None:
+            self._keep(list(ranks))
+
+    def _keep(self, ranks: list[int]) -> None:
+        for rank in ranks:
+            if rank not in self.manifests:
+                held = f"ranks {min(self.manifests)} to {max(self.manifests)}"
+                if len(self.manifests) == 1:
+                    held = f"rank {min(self.manifests)} only"
+                raise UsageError(f"{self.location.root} has no rank {rank}; it holds {held}.")
+        self.manifests = {rank: self.manifests[rank] for rank in sorted(ranks)}
 
     def _load(self) -> dict[int, Manifest]:
         names = [n for n in self.location.list_folder(MANIFEST_FOLDER) if _MANIFEST_NAME.fullmatch(n)]
