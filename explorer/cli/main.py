@@ -32,6 +32,8 @@ class Verb(NamedTuple):
 
 
 VERBS: dict[str, Verb] = {
+    "critical-path": Verb("critical_path", "Read a run", "The chain of work that the step time is made of"),
+    "what-if": Verb("what_if", "Read a run", "What a step would take with something faster, gone or overlapped"),
     "schema": Verb("schema", "Look after runs", "Every table, view and column, with its meaning"),
     "verify": Verb("verify", "Look after runs", "Whether a run is whole and of the documented form"),
     "doctor": Verb("doctor", "Set up", "What this machine can record, and what it cannot and why"),
