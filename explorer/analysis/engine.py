@@ -11,6 +11,7 @@ from typing import Any
 
 import duckdb
 
+from explorer.analysis.computed import compute
 from explorer.analysis.relations import Relations, identifier, literal
 from explorer.analysis.result import Result
 from explorer.model.errors import QueryError
@@ -38,7 +39,9 @@ class Engine:
         self.connection.execute("SET preserve_insertion_order=false")
         if threads:
             self.connection.execute(f"SET threads={int(threads)}")
-        self.relations = Relations(reader, self.connection, direct=True)
+        self.relations = Relations(
+            reader, self.connection, direct=True, compute=lambda name: compute(name, self)
+        )
 
     def sql(self, text: str, parameters: Any = None, schema: str = "neuron-explorer/query/1") -> Result:
         """Run one trusted SELECT. Safe to call from any thread (one statement at a time per engine).
@@ -51,7 +54,9 @@ class Engine:
                 relation = self.connection.sql(text, params=parameters)
             except duckdb.CatalogException as error:
                 if lack := self.relations.unavailable(text):
-                    raise QueryError(f"{lack[0]} needs the table {lack[1]}, which this run does not hold.") from error
+                    raise QueryError(
+                        f"{lack[0]} needs the table {lack[1]}, which this run does not hold."
+                    ) from error
                 raise
             return Result(relation.to_arrow_table(), schema, text)
 

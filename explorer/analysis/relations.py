@@ -1,0 +1,161 @@
+"""The tables of a run and the views over them, made in a DuckDB connection when a statement first names them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import duckdb
+
+from explorer.analysis.computed import COMPUTED
+from explorer.analysis.view import all_views
+from explorer.model.schema import Table
+from explorer.model.tables import TABLES
+from explorer.store.reader import RunReader
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+SQL_TYPES = {
+    "int32": "INTEGER",
+    "int64": "BIGINT",
+    "float64": "DOUBLE",
+    "bool": "BOOLEAN",
+    "string": "VARCHAR",
+}
+"""DuckDB types of the column types of the run's tables."""
+
+WORD = re.compile(r"\w+")
+_CATALOGUE = re.compile(r"(?i)\b(information_schema|duckdb_\w+|show|sqlite_master|pragma\w*)\b")
+
+
+def identifier(name: str) -> str:
+    """A quoted SQL identifier."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def literal(text: str) -> str:
+    """A quoted SQL string."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def relation_name(table: str) -> str:
+    """The SQL name of a table of the run: `neuron/Instruction` is `neuron_Instruction`."""
+    return table.replace("/", "_")
+
+
+def typed_nulls(spec: Table) -> str:
+    """A SELECT list of one typed null per column of a table."""
+    return ", ".join(
+        f"NULL::{SQL_TYPES[column.type]} AS {identifier(column.name)}" for column in spec.columns
+    )
+
+
+def deduplicated(table: str, source: str) -> str:
+    """A FROM item of one row per identity of a dimension table.
+
+    Ranks and windows repeat these rows; some know optional columns (the code of a line) that others lack, so every
+    column takes the smallest value that is not null.
+    """
+    spec = TABLES[table]
+    keys = ", ".join(spec.identity)
+    rest = "".join(
+        f", min({identifier(name)}) AS {identifier(name)}" for name in spec.names if name not in spec.identity
+    )
+    return f"(SELECT {keys}{rest} FROM {source} GROUP BY {keys})"
+
+
+class Relations:
+    """Tables and views of one run in one connection.
+
+    Args:
+        reader: the run.
+        connection: where they are made.
+        direct: DuckDB reads the local files itself; False: it sees them only as registered pyarrow datasets, which
+            works without access to the file system.
+        compute: makes a computed table (`explorer.analysis.computed`) when a statement first names it.
+    """
+
+    def __init__(
+        self,
+        reader: RunReader,
+        connection: duckdb.DuckDBPyConnection,
+        *,
+        direct: bool,
+        compute: Callable[[str], pa.Table],
+    ) -> None:
+        self._compute = compute
+        self.reader = reader
+        self._connection = connection
+        self._direct = direct and reader.location.is_local
+        self._views = all_views()
+        self._tables = {relation_name(name): name for name in (*TABLES, *reader.extra_tables)}
+        self._known = {name.lower(): name for name in (*self._views, *self._tables, *COMPUTED)}
+        self._made: set[str] = set()
+
+    def names(self) -> list[str]:
+        """Every table and view a statement can name in this run."""
+        return [*self._tables, *COMPUTED, *(name for name in self._views if not self.missing(name))]
+
+    def missing(self, name: str) -> str | None:
+        """The table that a view needs and this run lacks, or None."""
+        if name in self._tables or name in COMPUTED:
+            return None
+        if name not in self._views:
+            return name
+        return next((m for need in self._views[name].needs if (m := self.missing(need))), None)
+
+    def unavailable(self, text: str) -> tuple[str, str] | None:
+        """The first view named in the statement that this run cannot answer, with the table it lacks."""
+        for word in WORD.findall(text):
+            name = self._known.get(word.lower())
+            if name and (table := self.missing(name)):
+                return name, table
+        return None
+
+    def prepare(self, text: str) -> None:
+        """Make every table and view that the statement may name."""
+        if _CATALOGUE.search(text):
+            wanted = self.names()
+        else:
+            words = {word.lower() for word in WORD.findall(text)}
+            wanted = [name for word, name in self._known.items() if word in words]
+        for name in wanted:
+            self._make(name)
+
+    def _make(self, name: str) -> None:
+        if name in self._made or self.missing(name):
+            return
+        if name in self._tables:
+            self._made.add(name)
+            self._register(name, self._tables[name])
+            return
+        if name in COMPUTED:
+            self._made.add(name)
+            self._connection.register(name, self._compute(name))
+            return
+        for need in self._views[name].needs:
+            self._make(need)
+        self._made.add(name)
+        self._connection.execute(f"CREATE VIEW {identifier(name)} AS {self._views[name].sql}")
+
+    def _register(self, relation: str, table: str) -> None:
+        files = self.reader.files(table)
+        spec = TABLES.get(table)
+        empty = source = f"(SELECT {typed_nulls(spec)} WHERE false)" if spec else ""
+        if files and self._direct:
+            listed = ", ".join(literal(path) for path in files)
+            source = f"read_parquet([{listed}], union_by_name=true, hive_partitioning=false)"
+            if spec is not None:
+                # A part of an older writer may lack a column; an empty typed relation supplies it as null.
+                source = f"(SELECT * FROM {empty} UNION ALL BY NAME SELECT * FROM {source})"
+        elif files and (spec is None or not spec.dimension):
+            self._connection.register(relation, self.reader.dataset(table))
+            return
+        elif files:
+            self._connection.register(f"__{relation}", self.reader.dataset(table))
+            source = identifier(f"__{relation}")
+        if spec is not None and spec.dimension and files:
+            source = deduplicated(table, source)
+        self._connection.execute(f"CREATE VIEW {identifier(relation)} AS SELECT * FROM {source}")
