@@ -10,28 +10,56 @@ from explorer.model.tables import TABLES
 from explorer.store.writer import RunWriter
 
 PART_ROWS = 131_072
+MAX_DEPTH = 64
+MAX_NODES = 200_000
+"""Lists and objects in one row's attributes"""
 _encoder = msgspec.json.Encoder(enc_hook=str)
 
 
 def attributes_json(fields: dict[str, Any]) -> str | None:
-    """A JSON object of every field that has a value; None where none has. Bytes become text, odd types their text."""
-    kept = {name: _plain(value) for name, value in fields.items() if value is not None}
+    """A JSON object of every field that has a value; None where none has.
+
+    Bytes become text, odd types their text, and structures too deep or too large a remark.
+    """
+    budget = [MAX_NODES]
+    kept = {name: _plain(value, 0, budget) for name, value in fields.items() if value is not None}
     return _encoder.encode(kept).decode() if kept else None
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Any, depth: int, budget: list[int]) -> Any:
     if isinstance(value, str):
         # Lone surrogates have no UTF-8 form.
         return value if value.isascii() else value.encode("utf-8", "replace").decode()
+    if isinstance(value, bool | float) or value is None:
+        return value
+    if isinstance(value, int):
+        return value if -(2**63) <= value < 2**64 else _long_text(value)
     if isinstance(value, bytes):
         return value.hex() if len(value) <= 4096 else f"{value[:4096].hex()}... ({len(value)} bytes)"
-    if isinstance(value, int) and not -(2**63) <= value < 2**64:
-        return str(value)
+    budget[0] -= 1
+    if depth > MAX_DEPTH or budget[0] < 0:
+        return "(too deep or too large)"
     if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {_key(key): _plain(item, depth + 1, budget) for key, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
-        return [_plain(item) for item in value]
-    return value
+        return [_plain(item, depth + 1, budget) for item in value]
+    return str(value)
+
+
+def _key(key: Any) -> str:
+    text = (
+        key
+        if isinstance(key, str)
+        else repr(key)
+        if isinstance(key, float | bool) or key is None
+        else str(key)[:4096]
+    )
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
+def _long_text(value: int) -> str:
+    # Decimal text of a huge number costs quadratic time.
+    return str(value) if value.bit_length() <= 4096 else f"(number of {value.bit_length()} bits)"
 
 
 class RowBuffer:

@@ -1,0 +1,1 @@
+"""PyTorch memory snapshots: allocator history of CUDA and NPU devices, and exported memory timelines."""
