@@ -1,0 +1,83 @@
+"""Savings of findings by replay: the run's dependency graph without the time that the advice would take away."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from explorer.analysis.critical_path.host_lane import Ints
+from explorer.analysis.critical_path.rank_events import row_numbers
+from explorer.analysis.critical_path.replay import Change, Prediction, Replay
+from explorer.analysis.critical_path.selection import select_events
+from explorer.analysis.rule import Draft
+from explorer.analysis.step_scope import StepScope
+from explorer.analysis.what_if import Replays, scale, summarise
+from explorer.model.finding import Saving
+
+
+class ReplaySaving:
+    """Predicts a draft's saving per step; usable as `replay` of `findings.find`."""
+
+    def __init__(self, replays: Replays) -> None:
+        self._replays = replays
+
+    def __call__(self, draft: Draft, scope: StepScope) -> Saving | None:
+        """None where the rank cannot be replayed or the draft names no time.
+
+        `expected` is the replayed saving with the draft's remaining share, `high` with nothing remaining, `low` the
+        rule's own low bound where that is less.
+        """
+        known = self._replays.of(scope.rank)
+        if known is None:
+            return None
+        replay, before = known
+        rows = self._replays.engine.sql(f"SELECT * FROM ({draft.affected})").arrow()
+        if not rows.num_rows:
+            return None
+        start = rows.column("start_ns").to_numpy().astype(np.int64)
+        end = start + rows.column("duration_ns").to_numpy().astype(np.int64)
+        events = (
+            rows.column("event_id").to_numpy().astype(np.int64) if "event_id" in rows.column_names else None
+        )
+
+        def saved(remaining: float) -> int:
+            change = replay.unchanged()
+            if events is not None:
+                _change_events(replay, change, events, remaining)
+            else:
+                _change_time(replay, change, start, end, remaining)
+            return _saving(replay, before, replay.run(change))
+
+        expected = saved(draft.remaining_share)
+        high = saved(0.0) if draft.remaining_share else expected
+        return Saving(min(expected, draft.saving.low), expected, max(expected, high), "replay")
+
+
+def _change_events(replay: Replay, change: Change, events: Ints, remaining: float) -> None:
+    """Waiting calls no longer wait; other events, with what they enclose and enqueue, take `remaining` of their time."""
+    index = row_numbers(replay.events.event_id, events)
+    waiting = np.isin(index, replay.events.sync_call)
+    change.no_wait[index[waiting]] = True
+    scale(change, select_events(replay, events[~waiting]), remaining)
+
+
+def _change_time(replay: Replay, change: Change, start: Ints, end: Ints, remaining: float) -> None:
+    """Host time inside the intervals (disjoint or not) takes `remaining` of itself."""
+    edges = np.unique(np.concatenate([start, end]))
+    depth = np.zeros(len(edges), np.int64)
+    np.add.at(depth, np.searchsorted(edges, start), 1)
+    np.add.at(depth, np.searchsorted(edges, end), -1)
+    covered = np.append(0, np.cumsum((np.cumsum(depth)[:-1] > 0) * np.diff(edges)))
+
+    def inside(times: Ints) -> Ints:
+        slot = np.clip(np.searchsorted(edges, times, "right") - 1, 0, len(edges) - 2)
+        rate = covered[slot + 1] > covered[slot]
+        within = np.clip(times - edges[slot], 0, edges[slot + 1] - edges[slot])
+        return np.asarray(np.where(times < edges[0], 0, covered[slot] + np.where(rate, within, 0)), np.int64)
+
+    length = np.maximum(replay.lane_end - replay.lane_start, 1)
+    part = (inside(replay.lane_end) - inside(replay.lane_start)) / length
+    change.lane = change.lane * (1.0 - part * (1.0 - remaining))
+
+
+def _saving(replay: Replay, before: Prediction, after: Prediction) -> int:
+    return max(0, summarise((), replay, before, after).saving_ns)
