@@ -1,0 +1,129 @@
+"""Sites and stacks of a capture: content-hashed ids for call chains, each row written once per process."""
+
+from __future__ import annotations
+
+import linecache
+from types import CodeType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from explorer.collectors.capture.source_paths import SourcePaths
+from explorer.collectors.lines.replay import Chains
+from explorer.collectors.lines.user_code import USER, UserCode
+from explorer.model import ids
+
+I64 = npt.NDArray[np.int64]
+
+
+class Dimensions:
+    """Turns nodes of the call-chain tree into stack ids, responsible sites and precision."""
+
+    def __init__(self, chains: Chains, user_code: UserCode, paths: SourcePaths) -> None:
+        self._chains = chains
+        self._user_code = user_code
+        self._paths = paths
+        self._kinds: dict[str, bool] = {}
+        self._site_of_frame: dict[tuple[int, int, bool], int] = {}
+        self._known_sites: set[int] = set()
+        self._known_stacks: set[int] = set()
+        self._new_sites: list[dict[str, Any]] = []
+        self._new_stacks: list[tuple[int, int, int]] = []
+        # Per node: stack id, responsible site, whether only its function is known, whether the site is user code.
+        self._node_sites: list[tuple[int, ...]] = [()]
+        self.stacks: list[int] = [0]
+        self.sites: list[int] = [0]
+        self.coarse: list[bool] = [False]
+        self._node_user: list[bool] = [False]
+        self.user_files: set[str] = set()
+
+    def grow(self) -> None:
+        """Take in the nodes that were added to the tree."""
+        chains = self._chains
+        for node in range(len(self.stacks), len(chains.parents)):
+            code = chains.codes[node]
+            assert code is not None
+            parent = chains.parents[node]
+            own = self._site(code, chains.lines[node], chains.coarse[node])
+            sites = (own, *self._node_sites[parent])
+            self._node_sites.append(sites)
+            stack = ids.stack_id(sites)
+            self.stacks.append(stack)
+            if stack not in self._known_stacks:
+                self._known_stacks.add(stack)
+                self._new_stacks.extend((stack, depth, site) for depth, site in enumerate(sites))
+            if self._is_user(code) or not self._node_user[parent]:
+                self.sites.append(own)
+                self.coarse.append(chains.coarse[node])
+            else:
+                # A library frame beneath a project frame: the project's line is what its owner can change.
+                self.sites.append(self.sites[parent])
+                self.coarse.append(self.coarse[parent])
+            self._node_user.append(self._is_user(code) or self._node_user[parent])
+
+    def arrays(self) -> tuple[I64, I64, npt.NDArray[np.bool_]]:
+        """(stack id, responsible site, coarse) by node; 0 where there is none."""
+        self.grow()
+        return (
+            np.array(self.stacks, dtype=np.int64),
+            np.array(self.sites, dtype=np.int64),
+            np.array(self.coarse, dtype=bool),
+        )
+
+    def _is_user(self, code: CodeType) -> bool:
+        file = code.co_filename
+        known = self._kinds.get(file)
+        if known is None:
+            known = self._kinds[file] = self._user_code.kind(file) == USER
+        return known
+
+    def _site(self, code: CodeType, line: int, coarse: bool) -> int:
+        key = (id(code), line, coarse)
+        found = self._site_of_frame.get(key)
+        if found is None:
+            last = max((at for _, _, at in code.co_lines() if at), default=line) if coarse else None
+            found = self.add_site(code.co_filename, line, code.co_qualname, last)
+            self._site_of_frame[key] = found
+        return found
+
+    def add_site(self, file: str, line: int, function: str, end_line: int | None = None) -> int:
+        """Id of a source line, made known to the run."""
+        name = self._paths.name(file)
+        site = ids.site_id(name, line, function, end_line)
+        if site not in self._known_sites:
+            self._known_sites.add(site)
+            kind = self._kinds.get(file)
+            if kind is None:
+                kind = self._kinds[file] = self._user_code.kind(file) == USER
+            self.user_files.add(file)
+            text = linecache.getline(file, line).strip() or None
+            self._new_sites.append(
+                {
+                    "site_id": site,
+                    "file": name,
+                    "line": line,
+                    "end_line": end_line,
+                    "function": function,
+                    "code": text,
+                    "is_user": kind,
+                }
+            )
+        return site
+
+    def add_stack(self, sites: tuple[int, ...]) -> int:
+        """Id of a chain of sites, innermost first, made known to the run."""
+        stack = ids.stack_id(sites)
+        if stack not in self._known_stacks:
+            self._known_stacks.add(stack)
+            self._new_stacks.extend((stack, depth, site) for depth, site in enumerate(sites))
+        return stack
+
+    def take(self) -> tuple[list[dict[str, Any]], dict[str, list[int]] | None]:
+        """New rows of sites and stacks since the last call."""
+        sites, self._new_sites = self._new_sites, []
+        rows, self._new_stacks = self._new_stacks, []
+        if not rows:
+            return sites, None
+        stack, depth, site = zip(*rows)
+        return sites, {"stack_id": list(stack), "depth": list(depth), "site_id": list(site)}

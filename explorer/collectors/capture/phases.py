@@ -1,0 +1,121 @@
+"""The phase of every host event: forward, backward, optimizer, data, evaluation or other."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+I64 = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+PHASE_NAMES = ("other", "forward", "backward", "optimizer", "data", "evaluation")
+OTHER, FORWARD, BACKWARD, OPTIMIZER, DATA, EVALUATION = range(6)
+
+
+_MODEL_OPS = frozenset(
+    "aten::" + name
+    for name in [
+        "linear",
+        "matmul",
+        "mm",
+        "bmm",
+        "addmm",
+        "baddbmm",
+        "conv1d",
+        "conv2d",
+        "conv3d",
+        "convolution",
+        "conv_transpose2d",
+        "embedding",
+        "embedding_bag",
+        "layer_norm",
+        "native_layer_norm",
+        "batch_norm",
+        "group_norm",
+        "rms_norm",
+        "scaled_dot_product_attention",
+        "gelu",
+        "relu",
+        "silu",
+        "lstm",
+        "gru",
+        "softmax",
+        "log_softmax",
+        "einsum",
+    ]
+)
+"""Ops that only a model runs: without gradients they mean evaluation, where an in-place update means bookkeeping."""
+
+
+def phases_of(
+    names: list[str],
+    categories: list[str],
+    tracks: I64,
+    parents: I64,
+    depths: list[npt.NDArray[np.intp]],
+    sequences: I64,
+    in_backward: Bools,
+) -> npt.NDArray[np.int8]:
+    """Index into PHASE_NAMES for each row; rows sorted by (track, start).
+
+    Optimizer ranges are named by torch (`Optimizer.step#`, `Optimizer.zero_grad#`); the backward pass is what the
+    autograd engine evaluates; data is the DataLoader's range. Of the rest, ops that autograd numbered ran with
+    gradients on and are forward. A run of ops it did not number is evaluation where it holds a model's op; after the
+    backward pass it is part of the optimizer phase (gradient clipping, EMA, schedulers); else it is forward.
+    """
+    phase = np.full(len(names), -1, dtype=np.int8)
+    is_op = np.array([category == "op" for category in categories], dtype=bool)
+    for row, name in enumerate(names):
+        if name.startswith("Optimizer."):
+            phase[row] = OPTIMIZER
+        elif categories[row] == "data":
+            phase[row] = DATA
+    phase[in_backward & (phase < 0)] = BACKWARD
+    for rows in depths[1:]:
+        above = phase[parents[rows]]
+        take = (phase[rows] < 0) & (above >= OPTIMIZER)
+        phase[rows[take]] = above[take]
+    _top_ops(phase, names, tracks, parents, sequences, is_op)
+    for rows in depths[1:]:
+        above = phase[parents[rows]]
+        take = (phase[rows] < 0) & is_op[rows]
+        phase[rows[take]] = above[take]
+    phase[phase < 0] = OTHER
+    return phase
+
+
+def _top_ops(
+    phase: npt.NDArray[np.int8], names: list[str], tracks: I64, parents: I64, sequences: I64, is_op: Bools
+) -> None:
+    """Phase of the ops that no other op encloses, run by run."""
+    above = np.maximum(parents, 0)
+    top = np.flatnonzero(is_op & ((parents < 0) | ~is_op[above]))
+    run: list[int] = []
+    holds_model_op = False
+    before = FORWARD
+    track = -1
+
+    def close() -> None:
+        nonlocal run, holds_model_op
+        if run:
+            if holds_model_op:
+                phase[run] = EVALUATION
+            else:
+                phase[run] = OPTIMIZER if before in (BACKWARD, OPTIMIZER) else FORWARD
+            run, holds_model_op = [], False
+
+    for row in top.tolist():
+        if tracks[row] != track:
+            close()
+            track, before = tracks[row], FORWARD
+        known = int(phase[row])
+        if known >= 0:
+            close()
+            before = known
+        elif sequences[row] >= 0:
+            close()
+            phase[row] = before = FORWARD
+        else:
+            run.append(row)
+            holds_model_op = holds_model_op or names[row] in _MODEL_OPS
+    close()

@@ -1,0 +1,414 @@
+"""A running capture: windows of profiler and line records, written to the run one after the other."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+import traceback
+from types import FrameType
+from typing import Any
+
+from explorer.collectors.capture import guard
+from explorer.collectors.capture.activities import choose_activities
+from explorer.collectors.capture.calibration import measure_line_ns, measure_op_ns, recorder_name
+from explorer.collectors.capture.dimensions import Dimensions
+from explorer.collectors.capture.gc_recorder import GcRecorder
+from explorer.collectors.capture.host_event import HostEvent
+from explorer.collectors.capture.host_info import clock_sample, device_rows, git_commit, host_info
+from explorer.collectors.capture.kineto_window import make_profiler, read_window
+from explorer.collectors.capture.secrets import mask_secrets
+from explorer.collectors.capture.settings import CaptureSettings
+from explorer.collectors.capture.source_paths import SourcePaths, project_root
+from explorer.collectors.capture.source_snapshot import source_rows
+from explorer.collectors.capture.steps import Steps
+from explorer.collectors.capture.tracks import Tracks
+from explorer.collectors.capture.window_plan import WindowPlan
+from explorer.collectors.capture.window_tables import Coverage, HostStates, build_window
+from explorer.collectors.lines.records import LineRecorder
+from explorer.collectors.lines.replay import Replay
+from explorer.collectors.lines.user_code import UserCode
+from explorer.store.writer import RunWriter
+
+
+class Session:
+    """One capture of one process. All methods but `forget_in_child` belong to the thread that started it."""
+
+    def __init__(self, settings: CaptureSettings) -> None:
+        self.settings = settings
+        self.rank = settings.rank if settings.rank is not None else _environment_rank()
+        self.writer = RunWriter(settings.directory, rank=self.rank, made_by="capture")
+        self.directory = self.writer.directory
+        self.profiler: Any = None
+        self.thread = threading.get_ident()
+        self.in_child = False
+        self.running = False
+        self.recording = False
+        self.plan = WindowPlan(settings.window_events, settings.max_events, settings.schedule)
+        self.steps = Steps()
+        self.user_code = UserCode(settings.user_code, settings.library_code)
+        self.paths = SourcePaths(project_root())
+        self.replay = Replay()
+        self.dimensions = Dimensions(self.replay.chains, self.user_code, self.paths)
+        self.tracks = Tracks(threading.get_native_id())
+        self.coverage = Coverage()
+        self.recorder: LineRecorder | None = None
+        self.gc = GcRecorder()
+        self.extra: list[HostEvent] = []
+        self.window = -1
+        self.windows: list[dict[str, Any]] = []
+        self._window_start = 0
+        self._shapes_now = False
+        self._shapes_done = False
+        self._carried: dict[int, int] = {}
+        self._next_event = 0
+        self._activities: list[Any] = []
+        self._failed: str | None = None
+
+    # -- life
+
+    def start(self, frame: FrameType | None) -> None:
+        """Begin; `frame` is the innermost frame of the program."""
+        settings = self.settings
+        self._activities = choose_activities(settings.activities)
+        self._calibrate()
+        manifest = self.writer.manifest
+        manifest.host = host_info()
+        manifest.world_size = _world_size()
+        manifest.command = mask_secrets(_command())
+        manifest.git_commit = git_commit(self.paths.root)
+        manifest.clock = [clock_sample()]
+        manifest.attributes["project_root"] = self.paths.root.rstrip("/")
+        self.writer.write("devices", device_rows())
+        if settings.lines:
+            self.recorder = self._make_recorder()
+        self.running = True
+        self.gc.start()
+        now = time.time_ns()
+        if self.plan.records(0):
+            self._open_window(frame, first=True)
+            now = self._window_start
+        self.steps.begin(now, self.window if self.recording else None)
+
+    def step(self, frame: FrameType | None) -> None:
+        """The program says that a step ends here."""
+        if not self.running or self.in_child:
+            return
+        if threading.get_ident() != self.thread:
+            return
+        self.steps.marked_by = "step()"
+        self._step_ended(time.time_ns(), frame)
+
+    def stop(self, frame: FrameType | None = None) -> None:
+        """End: write the open window, finish the manifest. Safe to call twice."""
+        if not self.running or self.in_child:
+            return
+        self.running = False
+        now = time.time_ns()
+        self.steps.end(now, complete=False)
+        if self.recording:
+            self._close_window(now)
+        if self.recorder is not None:
+            self.recorder.stop()
+        self.gc.stop()
+        guard.release(self)
+        self._finish()
+
+    def forget_in_child(self) -> None:
+        """In a forked child: drop everything, write nothing."""
+        self.in_child = True
+        self.running = False
+        self.recording = False
+        self.gc.stop()
+        sys.settrace(None)
+        threading.settrace(None)  # type: ignore[arg-type]
+
+    # -- steps and windows
+
+    def _step_ended(self, now: int, frame: FrameType | None) -> None:
+        was_recorded = self.recording
+        step = self.steps.end(now)
+        if step is None:
+            return
+        if was_recorded:
+            if self.plan.step_ended(step.number) == "cut":
+                self._close_window(now)
+                if self.plan.records(self.steps.number):
+                    self._open_window(frame)
+        elif self.plan.records(self.steps.number):
+            self._open_window(frame)
+        begin = time.time_ns() if self.recording == was_recorded and not was_recorded else now
+        if self.recording and self.window != step.window:
+            begin = self._window_start
+        self.steps.begin(max(begin, now), self.window if self.recording else None)
+
+    def _open_window(self, frame: FrameType | None, first: bool = False) -> None:
+        settings = self.settings
+        wanted = settings.record_shapes
+        self._shapes_now = wanted is True or (wanted == "sample" and not self._shapes_done)
+        try:
+            self.profiler = make_profiler(
+                self._activities,
+                shapes=bool(self._shapes_now),
+                memory=settings.profile_memory,
+                all_threads=settings.threads == "all" and not settings.profile_memory,
+                compat=settings.compat,
+            )
+            self.profiler.start()
+        except Exception as error:
+            self._fail(f"torch.profiler could not start: {error}")
+            return
+        self.window += 1
+        self.recording = True
+        if self.recorder is not None:
+            try:
+                if first or not getattr(self, "_recorder_started", False):
+                    self.recorder.start(frame)
+                    self._recorder_started = True
+                else:
+                    self.recorder.resume(frame)
+            except Exception as error:
+                self.recorder = None
+                self._fail(f"the line recorder could not start: {error}", fatal=False)
+        self.gc.enabled = True
+        self._window_start = time.time_ns()
+
+    def _close_window(self, end_ns: int) -> None:
+        """Stop recording, read, write, publish. Nothing in here may reach the program."""
+        begin = time.time_ns()
+        if self.recorder is not None:
+            self.recorder.pause()
+        self.gc.enabled = False
+        self.recording = False
+        try:
+            self.profiler.stop()
+            stopped = time.time_ns()
+            events = self._write_window(end_ns)
+        except Exception as error:
+            self._fail(f"a window could not be written: {error}", detail=traceback.format_exc())
+            events, stopped = 0, time.time_ns()
+        self.plan.window_closed(events)
+        self._shapes_done = self._shapes_done or self._shapes_now
+        done = time.time_ns()
+        self.windows.append(
+            {
+                "window": self.window,
+                "start_ns": self._window_start,
+                "duration_ns": end_ns - self._window_start,
+                "events": events,
+                "shapes": bool(self._shapes_now),
+                "stop_ns": stopped - begin,
+                "write_ns": done - stopped,
+            }
+        )
+        if not self.settings.compat:
+            self.profiler.profiler = None
+
+    def _write_window(self, end_ns: int) -> int:
+        raw = read_window(self.profiler)
+        records = self.recorder.take() if self.recorder is not None else []
+        states = HostStates(self.replay.states(records), self._carried, self._window_start, end_ns)
+        extra, self.extra = self.extra + self.gc.take(), []
+        built = build_window(
+            raw,
+            extra,
+            states,
+            self.dimensions,
+            self.tracks,
+            self.steps.intervals(end_ns),
+            self._next_event,
+            self.coverage,
+            self.rank,
+        )
+        self._next_event = built.next_event_id
+        stacks, sites, _ = self.dimensions.arrays()
+        host = states.rows(self.tracks, stacks, sites)
+        writer = self.writer
+        writer.write("events", built.tables.pop("events"), presorted=True)
+        for table, rows in built.tables.items():
+            writer.write(table, rows)
+        if host is not None:
+            writer.write("host_states", host)
+        self._write_small_tables()
+        writer.manifest.capture = self._capture_summary(finished=False)
+        writer.commit()
+        return built.events
+
+    def _write_small_tables(self) -> None:
+        writer = self.writer
+        if rows := self.steps.rows():
+            writer.write("steps", rows)
+        if tracks := self.tracks.take():
+            writer.write("tracks", tracks)
+        sites, stacks = self.dimensions.take()
+        if sites:
+            writer.write("sites", sites)
+        if stacks:
+            writer.write("stacks", stacks)
+
+    # -- the end
+
+    def _finish(self) -> None:
+        writer = self.writer
+        self._write_small_tables()
+        if self.settings.sources:
+            rows = source_rows(self.dimensions.user_files, self.paths)
+            if rows:
+                writer.write("sources", rows)
+        writer.manifest.clock.append(clock_sample())
+        writer.manifest.capture = self._capture_summary(finished=True)
+        self._say_health()
+        writer.close()
+        if self.settings.on_run_ready is not None:
+            self.settings.on_run_ready(self.directory)
+
+    def _capture_summary(self, *, finished: bool) -> dict[str, Any]:
+        settings = self.settings
+        return {
+            "activities": [str(getattr(a, "name", a)) for a in self._activities],
+            "lines": self.recorder.method if self.recorder is not None else None,
+            "record_shapes": settings.record_shapes,
+            "profile_memory": settings.profile_memory,
+            "threads": settings.threads,
+            "max_events": settings.max_events,
+            "steps_marked_by": self.steps.marked_by,
+            "steps_recorded": self.steps.recorded,
+            "steps_not_recorded": self.steps.unrecorded,
+            "windows": self.windows,
+            "coverage": {
+                phase: {
+                    kind: self.coverage.self_ns.get((phase, kind), 0)
+                    for kind in ("exact", "inferred", "none")
+                }
+                for phase in sorted({phase for phase, _ in self.coverage.self_ns})
+            },
+            "complete": finished,
+        }
+
+    def _say_health(self) -> None:
+        say = self.writer.health
+        if self._failed:
+            say("capture_failed", "error", 1, f"Capture ended early: {self._failed}", None, "everything")
+        if self.steps.unrecorded:
+            why = (
+                f"the limit of {self.settings.max_events:,} events per rank was reached"
+                if self.plan.spent
+                else "the schedule left them out"
+            )
+            say(
+                "not_captured",
+                "info",
+                self.steps.unrecorded,
+                f"{self.steps.unrecorded} steps ran without being recorded: {why}.",
+                "Raise max_events or change the schedule to record more steps.",
+                "steps",
+            )
+        if self.recorder is None:
+            say(
+                "no_lines",
+                "warning",
+                1,
+                "No source lines were recorded: "
+                + ("lines=False." if not self.settings.lines else "another tracer is active."),
+                "Run without a debugger or coverage tool, with lines=True.",
+                "lines, bottlenecks",
+            )
+        elif self.recorder.hot:
+            names = ", ".join(sorted(f"{code.co_qualname}" for code in self.recorder.hot)[:5])
+            say(
+                "coarse_lines",
+                "info",
+                len(self.recorder.hot),
+                f"Lines were given up for hot pure-Python code ({names}): only the function is known there.",
+                None,
+                "lines",
+            )
+        total = sum(self.coverage.self_ns.values())
+        unknown = sum(v for (_, kind), v in self.coverage.self_ns.items() if kind == "none")
+        if total and self.recorder is not None and unknown / total > 0.001:
+            say(
+                "ops_without_line",
+                "info",
+                0,
+                f"{unknown / total:.1%} of host op time has no source line (threads without Python frames, or ops"
+                " outside user code).",
+                None,
+                "lines",
+            )
+
+    # -- parts
+
+    def _make_recorder(self) -> LineRecorder | None:
+        if hasattr(sys, "monitoring"):
+            from explorer.collectors.lines.monitoring_recorder import MonitoringRecorder
+
+            return MonitoringRecorder(self.user_code)
+        if sys.gettrace() is not None:
+            return None
+        from explorer.collectors.lines.settrace_recorder import SettraceRecorder
+
+        return SettraceRecorder(self.user_code)
+
+    def _calibrate(self) -> None:
+        cost: dict[str, Any] = {"method": "kineto"}
+        try:
+            cost["op_ns"] = round(
+                measure_op_ns(
+                    lambda: make_profiler(
+                        self._activities,
+                        shapes=self.settings.record_shapes is True,
+                        memory=self.settings.profile_memory,
+                        all_threads=False,
+                        compat=False,
+                    )
+                ),
+                1,
+            )
+            if self.settings.lines and not (sys.gettrace() and not hasattr(sys, "monitoring")):
+                line_ns, call_ns = measure_line_ns(lambda: self._make_recorder())
+                cost |= {
+                    "line_ns": round(line_ns, 1),
+                    "call_ns": round(call_ns, 1),
+                    "method": f"kineto + {recorder_name()}",
+                }
+        except Exception as error:
+            cost["failed"] = str(error)
+        self.writer.manifest.cost = cost
+
+    def _fail(self, message: str, *, detail: str = "", fatal: bool = True) -> None:
+        print(f"neuron-explorer: {message}", file=sys.stderr)
+        if detail and os.environ.get("NEURON_EXPLORER_DEBUG"):
+            print(detail, file=sys.stderr)
+        self._failed = self._failed or message
+        if fatal:
+            self.plan.spent = True
+
+
+def _environment_rank() -> int:
+    """Rank from torch.distributed where it runs, else from the launcher's environment."""
+    torch = sys.modules.get("torch")
+    try:
+        if torch is not None and torch.distributed.is_available() and torch.distributed.is_initialized():
+            return int(torch.distributed.get_rank())
+    except Exception:
+        pass
+    for name in ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"):
+        if os.environ.get(name, "").isdigit():
+            return int(os.environ[name])
+    return 0
+
+
+def _world_size() -> int | None:
+    torch = sys.modules.get("torch")
+    try:
+        if torch is not None and torch.distributed.is_available() and torch.distributed.is_initialized():
+            return int(torch.distributed.get_world_size())
+    except Exception:
+        pass
+    size = os.environ.get("WORLD_SIZE", "")
+    return int(size) if size.isdigit() else None
+
+
+def _command() -> list[str]:
+    return list(getattr(sys, "orig_argv", None) or [sys.executable, *sys.argv])

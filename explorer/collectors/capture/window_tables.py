@@ -1,0 +1,461 @@
+"""From the raw rows of one window to rows of the run's tables, vectorised."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from explorer.collectors.capture.categories import DEVICE_KINDS, category
+from explorer.collectors.capture.dimensions import Dimensions
+from explorer.collectors.capture.forward_backward import follow_to_own_line, resolve_forward
+from explorer.collectors.capture.host_event import HostEvent
+from explorer.collectors.capture.kineto_window import RawWindow
+from explorer.collectors.capture.metadata import parse_metadata
+from explorer.collectors.capture.nesting import parents_of, self_times
+from explorer.collectors.capture.phases import PHASE_NAMES, phases_of
+from explorer.collectors.capture.steps import Step, step_of
+from explorer.collectors.capture.tracks import Tracks
+from explorer.collectors.lines.replay import ThreadStates
+
+I64 = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+MEMORY_NAME = "[memory]"
+
+
+@dataclass(slots=True)
+class Coverage:
+    """Op time by phase and by how its line is known, summed over windows: {(phase, kind): self_ns}."""
+
+    self_ns: dict[tuple[str, str], int] = field(default_factory=dict)
+
+    def add(self, phases: npt.NDArray[np.int8], kinds: npt.NDArray[np.int8], self_ns: I64) -> None:
+        """kinds: 0 none, 1 inferred or coarse, 2 exact."""
+        key = phases.astype(np.int64) * 3 + kinds
+        sums = np.bincount(key, weights=self_ns.astype(np.float64), minlength=3 * len(PHASE_NAMES))
+        for at, total in enumerate(sums):
+            if total:
+                name = (PHASE_NAMES[at // 3], ("none", "inferred", "exact")[at % 3])
+                self.self_ns[name] = self.self_ns.get(name, 0) + int(total)
+
+
+@dataclass(slots=True)
+class WindowTables:
+    """Rows of one window by table, and the next free event id."""
+
+    tables: dict[str, Any]
+    next_event_id: int
+    events: int
+    lost: dict[str, int]
+
+
+class HostStates:
+    """States of every thread over the window, ready to be looked up by time."""
+
+    def __init__(
+        self, states: Sequence[ThreadStates], carried: dict[int, int], start_ns: int, end_ns: int
+    ) -> None:
+        """`carried`: node that each thread was at when the window began; updated to where it is at the end."""
+        self.by_thread: dict[int, tuple[I64, I64]] = {}
+        seen = set()
+        for thread in states:
+            seen.add(thread.native_id)
+            before = carried.get(thread.native_id, 0)
+            times = np.concatenate([np.array([start_ns], dtype=np.int64), thread.times])
+            nodes = np.concatenate([np.array([before], dtype=np.int64), thread.nodes])
+            # A clock that stepped back must not break the search.
+            times = np.maximum.accumulate(times)
+            if thread.native_id in self.by_thread:
+                old_times, old_nodes = self.by_thread[thread.native_id]
+                times, nodes = np.concatenate([old_times, times[1:]]), np.concatenate([old_nodes, nodes[1:]])
+            self.by_thread[thread.native_id] = (times, nodes)
+            carried[thread.native_id] = 0 if thread.finished else int(nodes[-1])
+        for native_id, node in carried.items():
+            if native_id not in seen and node:
+                self.by_thread[native_id] = (
+                    np.array([start_ns], dtype=np.int64),
+                    np.array([node], dtype=np.int64),
+                )
+        self.end_ns = end_ns
+
+    def node_at(self, native_id: int, times: I64) -> I64:
+        """Node at each time; 0 where nothing was recorded."""
+        known = self.by_thread.get(native_id)
+        if known is None:
+            return np.zeros(len(times), dtype=np.int64)
+        at = np.searchsorted(known[0], times, "right") - 1
+        return np.where(at >= 0, known[1][np.maximum(at, 0)], 0)
+
+    def rows(self, tracks: Tracks, stacks: I64, sites: I64) -> pa.Table | None:
+        """Rows of host_states: consecutive equal states merged, empty ones dropped."""
+        parts = []
+        for native_id, (times, nodes) in self.by_thread.items():
+            ends = np.append(times[1:], max(self.end_ns, int(times[-1])))
+            keep = ends > times
+            times, nodes, ends = times[keep], nodes[keep], ends[keep]
+            if not len(times) or not np.any(nodes):
+                continue
+            first = np.append(True, nodes[1:] != nodes[:-1])
+            at = np.flatnonzero(first)
+            start = times[at]
+            end = np.append(times[at[1:]], ends[-1])
+            node = nodes[at]
+            stack, site = stacks[node], sites[node]
+            parts.append(
+                pa.table(
+                    {
+                        "track_id": np.full(len(at), tracks.thread(native_id), dtype=np.int32),
+                        "start_ns": start,
+                        "duration_ns": end - start,
+                        "stack_id": _nullable(stack, stack == 0),
+                        "site_id": _nullable(site, site == 0),
+                    }
+                )
+            )
+        return pa.concat_tables(parts) if parts else None
+
+
+def build_window(
+    raw: RawWindow,
+    extra: Sequence[HostEvent],
+    states: HostStates,
+    dimensions: Dimensions,
+    tracks: Tracks,
+    steps: list[Step],
+    first_event_id: int,
+    coverage: Coverage,
+    rank: int = 0,
+) -> WindowTables:
+    """All tables of one window."""
+    metadata = parse_metadata(raw.metadata)
+    is_memory = np.array([name == MEMORY_NAME for name in raw.names], dtype=bool)
+    kept = np.flatnonzero(~is_memory)
+    count, more = len(kept), len(extra)
+    total = count + more
+
+    def column(values: I64, fill: int, own: list[int] | None = None) -> I64:
+        tail = np.array(own, dtype=np.int64) if own is not None else np.full(more, fill, dtype=np.int64)
+        return np.concatenate([values[kept], tail])
+
+    names = [raw.names[i] for i in kept.tolist()] + [event.name for event in extra]
+    kinds = [raw.kinds[i] for i in kept.tolist()] + ["" for _ in extra]
+    categories = [
+        category(kind, name) if kind else extra[at - count].category
+        for at, (kind, name) in enumerate(zip(kinds, names))
+    ]
+    on_device = np.array([kind in DEVICE_KINDS for kind in kinds], dtype=bool)
+    starts = column(raw.starts, 0, [event.start_ns for event in extra])
+    durations = column(raw.durations, 0, [event.duration_ns for event in extra])
+    resources = column(raw.resource_ids, 0, [event.native_id for event in extra])
+    devices = column(raw.device_ids, 0)
+    negative = durations < 0
+    durations = np.maximum(durations, 0)
+    track = _tracks(tracks, on_device, devices, resources)
+
+    order = np.lexsort((-durations, starts, track))
+    pick = order.tolist()
+    names = [names[i] for i in pick]
+    categories = [categories[i] for i in pick]
+    starts, durations, track, on_device = starts[order], durations[order], track[order], on_device[order]
+    resources = resources[order]
+    ends = starts + durations
+    parents = parents_of(track, starts, ends)
+    depths = _levels(parents)
+    sequences = column(metadata.sequences, -1)[order]
+    forward_threads = column(metadata.forward_threads, 0)[order]
+    flow_ids = column(raw.flow_ids, 0)[order]
+    flow_types = column(raw.flow_types, 0)[order]
+    flow_starts = np.concatenate([raw.flow_starts[kept], np.zeros(more, dtype=bool)])[order]
+    correlation = column(raw.correlation_ids, 0)[order]
+    linked = column(raw.linked_ids, 0)[order]
+
+    forward, forward_method, in_backward = resolve_forward(
+        names=names,
+        starts=starts,
+        tracks=track,
+        parents=parents,
+        depths=depths,
+        sequences=sequences,
+        forward_threads=forward_threads,
+        flow_ids=flow_ids,
+        flow_types=flow_types,
+        flow_starts=flow_starts,
+    )
+    phase = phases_of(names, categories, track, parents, depths, sequences, in_backward)
+
+    # Lines: what each thread was executing when the event began.
+    node = np.zeros(total, dtype=np.int64)
+    for native_id in np.unique(resources[~on_device]).tolist():
+        rows = np.flatnonzero(~on_device & (resources == native_id))
+        node[rows] = states.node_at(native_id, starts[rows])
+    stacks, sites, coarse = dimensions.arrays()
+    site, stack = sites[node], stacks[node]
+    is_coarse = coarse[node]
+    attribution = np.where(site != 0, _TRACED, _NONE)
+
+    # Backward rows take the forward op's line, unless user code of its own runs inside the node (a custom backward, a
+    # hook, a recomputed forward): that line is both executing and responsible.
+    own_code = _runs_own_code(node, parents, depths, in_backward, names)
+    target = follow_to_own_line(forward, in_backward & ~own_code)
+    inherits = in_backward & ~own_code & (target >= 0)
+    inherits[inherits] = site[target[inherits]] != 0
+    lines_of = np.where(inherits, target, np.arange(total))
+    site = site[lines_of]
+    is_coarse = is_coarse[lines_of]
+    attribution = np.where(inherits, _FORWARD, attribution)
+    recomputed = _recomputed(site, in_backward, own_code, sequences)
+
+    # Device rows: by the ids of the window to the launching call and the op.
+    launch, op = _links(categories, on_device, correlation, linked, parents, depths)
+    has_op = on_device & (op >= 0)
+    for source in (has_op, on_device & (op < 0) & (launch >= 0)):
+        above = np.where(op[source] >= 0, op[source], launch[source])
+        site[source], stack[source], is_coarse[source] = site[above], stack[above], is_coarse[above]
+        attribution[source] = np.where(site[above] != 0, _FLOW, _NONE)
+        phase[source] = phase[above]
+        forward[source] = forward[above]
+
+    step = step_of(starts, steps)
+    linked_rows = np.flatnonzero(on_device & ((op >= 0) | (launch >= 0)))
+    if len(linked_rows):
+        source = np.where(op[linked_rows] >= 0, op[linked_rows], launch[linked_rows])
+        step[linked_rows] = step[source]
+    own = self_times(durations, parents)
+    by_time = np.argsort(starts, kind="stable")
+    event_id = np.empty(total, dtype=np.int64)
+    event_id[by_time] = first_event_id + np.arange(total)
+
+    def ids_of(rows: I64) -> pa.Array:
+        return _nullable(event_id[np.maximum(rows, 0)] if total else rows, rows < 0)
+
+    shapes = [metadata.shapes[i] for i in kept.tolist()] + [None] * more
+    dtypes = [metadata.dtypes[i] for i in kept.tolist()] + [None] * more
+    attributes = [metadata.attributes[i] for i in kept.tolist()] + [event.attributes for event in extra]
+    sizes = [None] * count + [event.size_bytes for event in extra]
+    precision = np.where(
+        attribution == _NONE, 0, np.where(is_coarse, 2, np.where(attribution == _GUESS, 3, 1))
+    )
+    events = pa.table(
+        {
+            "event_id": event_id,
+            "parent_id": ids_of(parents),
+            "track_id": track.astype(np.int32),
+            "category": pa.array(categories, pa.string()).dictionary_encode(),
+            "name": pa.array(names, pa.string()).dictionary_encode(),
+            "start_ns": starts,
+            "duration_ns": durations,
+            "self_ns": own,
+            "step": _nullable(step.astype(np.int32), step < 0),
+            "phase": _words(phase, PHASE_NAMES),
+            "correlation_id": _nullable(correlation, ~_has_correlation(categories, on_device, correlation)),
+            "launch_id": ids_of(launch),
+            "op_id": ids_of(op),
+            "forward_id": ids_of(forward),
+            "site_id": _nullable(site, site == 0),
+            "stack_id": _nullable(stack, stack == 0),
+            "attribution": _words(attribution, _ATTRIBUTIONS),
+            "precision": _words(precision - 1, _PRECISIONS),
+            "size_bytes": pa.array([sizes[i] for i in pick], pa.int64()),
+            "shapes": pa.array([shapes[i] for i in pick], pa.string()).dictionary_encode(),
+            "dtypes": pa.array([dtypes[i] for i in pick], pa.string()).dictionary_encode(),
+            "attributes": pa.array([attributes[i] for i in pick], pa.string()).dictionary_encode(),
+        }
+    ).take(pa.array(by_time))
+    host_ops = np.array([c == "op" for c in categories], dtype=bool)
+    kind = np.where(site == 0, 0, np.where(is_coarse | (attribution == _GUESS), 1, 2)).astype(np.int8)
+    coverage.add(phase[host_ops], kind[host_ops], own[host_ops])
+
+    tables: dict[str, Any] = {"events": events}
+    if edges := _edges(event_id, forward, forward_method, launch, on_device, rank):
+        tables["edges"] = pa.concat_tables(edges)
+    if np.any(recomputed):
+        rows = np.flatnonzero(recomputed)
+        tables["event_sites"] = {
+            "event_id": event_id[rows],
+            "site_id": site[rows],
+            "role": ["recomputed"] * len(rows),
+            "share": np.ones(len(rows)),
+        }
+    memory = np.flatnonzero(is_memory)
+    if len(memory):
+        tables["memory_events"] = _memory(
+            raw, memory, metadata.attributes, states, (stacks, sites), steps, first_event_id + total
+        )
+        total += len(memory)
+    lost = {"negative_duration": int(negative.sum())} if np.any(negative) else {}
+    return WindowTables(tables, first_event_id + total, total, lost)
+
+
+_ATTRIBUTIONS = ("none", "traced", "forward", "flow", "order")
+_NONE, _TRACED, _FORWARD, _FLOW, _GUESS = range(5)
+_PRECISIONS = ("exact", "coarse", "inferred")
+
+
+def _nullable(values: Any, missing: Any) -> pa.Array:
+    return pa.array(values, mask=np.asarray(missing, dtype=bool))
+
+
+def _words(codes: Any, words: tuple[str, ...]) -> pa.DictionaryArray:
+    codes = np.asarray(codes, dtype=np.int8)
+    return pa.DictionaryArray.from_arrays(pa.array(codes, mask=codes < 0), pa.array(words))
+
+
+def _tracks(tracks: Tracks, on_device: Bools, devices: I64, resources: I64) -> I64:
+    result = np.zeros(len(resources), dtype=np.int64)
+    for native_id in np.unique(resources[~on_device]).tolist():
+        result[~on_device & (resources == native_id)] = tracks.thread(native_id)
+    for device, stream in {
+        (d, r) for d, r in zip(devices[on_device].tolist(), resources[on_device].tolist())
+    }:
+        result[on_device & (devices == device) & (resources == stream)] = tracks.stream(device, stream)
+    return result
+
+
+def _levels(parents: I64) -> list[npt.NDArray[np.intp]]:
+    """Rows by nesting depth, outermost first. Parents precede their children."""
+    depth = np.where(parents < 0, 0, -1)
+    waiting = np.flatnonzero(parents >= 0)
+    levels = [np.flatnonzero(parents < 0)]
+    while len(waiting):
+        ready = depth[parents[waiting]] == len(levels) - 1
+        here = waiting[ready]
+        depth[here] = len(levels)
+        levels.append(here)
+        waiting = waiting[~ready]
+    return levels
+
+
+def _runs_own_code(
+    node: I64, parents: I64, depths: list[npt.NDArray[np.intp]], in_backward: Bools, names: list[str]
+) -> Bools:
+    """Backward rows that began while another user line than the one that called backward() was executing."""
+    caller = node.copy()
+    own = np.zeros(len(node), dtype=bool)
+    for rows in depths[1:]:
+        above = parents[rows]
+        inside = in_backward[rows] & in_backward[above]
+        caller[rows[inside]] = caller[above[inside]]
+    own[in_backward] = node[in_backward] != caller[in_backward]
+    return own & (node != 0)
+
+
+def _recomputed(site: I64, in_backward: Bools, own_code: Bools, sequences: I64) -> Bools:
+    """Forward lines that run again inside the backward pass (activation checkpointing)."""
+    inside = in_backward & own_code & (site != 0)
+    if not np.any(inside):
+        return inside
+    forward_sites = np.unique(site[~in_backward & (sequences >= 0)])
+    return inside & np.isin(site, forward_sites)
+
+
+def _links(
+    categories: list[str],
+    on_device: Bools,
+    correlation: I64,
+    linked: I64,
+    parents: I64,
+    depths: list[npt.NDArray[np.intp]],
+) -> tuple[I64, I64]:
+    """(launching host row, responsible op row) of each row, -1 where unknown.
+
+    An op's correlation id is what device rows call linked id; a runtime call and what it enqueued share theirs.
+    """
+    count = len(categories)
+    launch = np.full(count, -1, dtype=np.int64)
+    op = np.full(count, -1, dtype=np.int64)
+    is_op = np.array([c == "op" for c in categories], dtype=bool)
+    is_runtime = np.array([c in ("runtime", "sync") for c in categories], dtype=bool) & ~on_device
+    for rows in depths[1:]:
+        above = parents[rows]
+        op[rows] = np.where(is_op[above], above, op[above])
+    op[on_device | is_op] = -1
+    if not np.any(on_device) and not np.any(is_runtime):
+        return launch, op
+    op_at = {c: i for i, c in zip(np.flatnonzero(is_op).tolist(), correlation[is_op].tolist())}
+    call_at = {
+        c: i for i, c in zip(np.flatnonzero(is_runtime).tolist(), correlation[is_runtime].tolist()) if c
+    }
+    for row in np.flatnonzero(on_device | is_runtime).tolist():
+        if linked[row]:
+            op[row] = op_at.get(int(linked[row]), op[row])
+        if on_device[row]:
+            call = call_at.get(int(correlation[row]), -1)
+            launch[row] = call if call >= 0 else op[row]
+            if op[row] < 0 and call >= 0:
+                op[row] = op[call]
+    return launch, op
+
+
+def _has_correlation(categories: list[str], on_device: Bools, correlation: I64) -> Bools:
+    """Op numbers restart per window and mean nothing outside: only runtime and device ids are kept."""
+    runtime = np.array([c in ("runtime", "sync") for c in categories], dtype=bool)
+    return (on_device | runtime) & (correlation != 0)
+
+
+def _edges(
+    event_id: I64,
+    forward: I64,
+    forward_method: npt.NDArray[np.int8],
+    launch: I64,
+    on_device: Bools,
+    rank: int,
+) -> list[pa.Table]:
+    result = []
+    direct = np.flatnonzero((forward >= 0) & (forward_method > 0) & (forward_method < 4) & ~on_device)
+    launched = np.flatnonzero(launch >= 0)
+    for rows, source, kind in ((direct, forward, "forward_backward"), (launched, launch, "launch")):
+        if len(rows):
+            result.append(
+                pa.table(
+                    {
+                        "source_id": event_id[source[rows]],
+                        "target_rank": np.full(len(rows), rank, dtype=np.int32),
+                        "target_id": event_id[rows],
+                        "kind": pa.array([kind] * len(rows)).dictionary_encode(),
+                    }
+                )
+            )
+    return result
+
+
+def _memory(
+    raw: RawWindow,
+    rows: npt.NDArray[np.intp],
+    attributes: list[str | None],
+    states: HostStates,
+    lookup: tuple[I64, I64],
+    steps: list[Step],
+    first_event_id: int,
+) -> list[dict[str, Any]]:
+    """Rows of memory_events; the profiler writes them as instants with Bytes, Addr and totals."""
+    result = []
+    stacks, sites = lookup
+    numbers = step_of(raw.starts[rows], steps)
+    for offset, (row, number) in enumerate(zip(rows.tolist(), numbers.tolist())):
+        values = json.loads(attributes[row] or "{}")
+        node = int(states.node_at(int(raw.resource_ids[row]), raw.starts[row : row + 1])[0])
+        size = int(values.get("Bytes", 0))
+        device = {0: "cpu", 1: "cuda"}.get(values.get("Device Type"), str(values.get("Device Type", "cpu")))
+        index = values.get("Device Id", -1)
+        result.append(
+            {
+                "event_id": first_event_id + offset,
+                "timestamp_ns": int(raw.starts[row]),
+                "action": "alloc" if size >= 0 else "free",
+                "address": values.get("Addr"),
+                "size_bytes": size,
+                "allocated_bytes": values.get("Total Allocated"),
+                "reserved_bytes": values.get("Total Reserved"),
+                "device": device if device == "cpu" or index is None or index < 0 else f"{device}:{index}",
+                "site_id": int(sites[node]) or None,
+                "stack_id": int(stacks[node]) or None,
+                "step": number if number >= 0 else None,
+            }
+        )
+    return result

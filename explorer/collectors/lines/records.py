@@ -1,0 +1,56 @@
+"""What a line recorder hands over: per thread a flat list of (time, payload) pairs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import CodeType
+from typing import Any, Protocol
+
+POP = None
+"""Payload: the innermost frame ended (return, yield, exception)."""
+
+COARSE = 0
+"""Payload: the innermost frame's lines are no longer recorded (back-off); its function is all that is known."""
+
+CLEAR = -1
+"""Payload: forget every frame of this thread; the chain that is running follows as pushes."""
+
+LOST = -2
+"""Payload: recording of this thread was switched off (back-off); whatever runs from here on is known coarsely."""
+
+
+@dataclass(slots=True)
+class ThreadRecords:
+    """Records of one thread. `records` alternates time_ns and payload: a code object (frame entered), a line number
+    from 1 (line of the innermost frame), POP, COARSE, CLEAR or LOST."""
+
+    native_id: int
+    ident: int
+    name: str
+    records: list[Any] = field(default_factory=list)
+    finished: bool = False
+
+
+class LineRecorder(Protocol):
+    """What both recorders offer. All times are time.time_ns()."""
+
+    method: str
+    hot: dict[CodeType, int]
+
+    def start(self, frame: Any) -> None:
+        """Begin on this thread with `frame` and its callers already running."""
+
+    def pause(self) -> None:
+        """Stop tracing this thread while our own code works; frames stay known."""
+
+    def resume(self, frame: Any) -> None:
+        """Go on after `pause`."""
+
+    def take(self) -> list[ThreadRecords]:
+        """Hand over and forget everything recorded so far."""
+
+    def at_next_line(self, frame: Any, action: Any) -> bool:
+        """Run `action()` on this thread when `frame` reaches its next line; False where that cannot be arranged."""
+
+    def stop(self) -> None:
+        """End for good and restore what was there before."""

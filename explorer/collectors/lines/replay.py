@@ -1,0 +1,131 @@
+"""From records to states: which call chain each thread was executing, from when on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from types import CodeType
+
+import numpy as np
+import numpy.typing as npt
+
+from explorer.collectors.lines.records import CLEAR, COARSE, ThreadRecords
+
+ROOT = 0
+"""The node of an empty chain: no recorded frame is running."""
+
+
+@dataclass(slots=True)
+class Chains:
+    """Every call chain seen, as a tree: node -> (parent node, code object, line, coarse). Node 0 is the empty chain."""
+
+    parents: list[int] = field(default_factory=lambda: [ROOT])
+    codes: list[CodeType | None] = field(default_factory=lambda: [None])
+    lines: list[int] = field(default_factory=lambda: [0])
+    coarse: list[bool] = field(default_factory=lambda: [False])
+    _children: dict[tuple[int, int], dict[int, int]] = field(default_factory=dict)
+
+    def below(self, parent: int, code: CodeType) -> dict[int, int]:
+        """Nodes of `code` called from `parent`, by line; lines at most 0 are coarse ones."""
+        key = (parent, id(code))
+        found = self._children.get(key)
+        if found is None:
+            found = self._children[key] = {}
+        return found
+
+    def add(self, lines: dict[int, int], parent: int, code: CodeType, line: int) -> int:
+        """A new node; `line` 0 makes a coarse one (the function, at its first line). Keeps `code` alive."""
+        node = len(self.parents)
+        self.parents.append(parent)
+        self.codes.append(code)
+        self.lines.append(line or code.co_firstlineno)
+        self.coarse.append(line == 0)
+        lines[line] = node
+        return node
+
+    def chain(self, node: int) -> list[tuple[CodeType, int, bool]]:
+        """Frames of a node, innermost first: (code, line, coarse)."""
+        frames = []
+        while node:
+            code = self.codes[node]
+            assert code is not None
+            frames.append((code, self.lines[node], self.coarse[node]))
+            node = self.parents[node]
+        return frames
+
+
+@dataclass(slots=True)
+class ThreadStates:
+    """States of one thread: from `times[i]` on, the chain is node `nodes[i]`. Times ascend."""
+
+    native_id: int
+    name: str
+    times: npt.NDArray[np.int64]
+    nodes: npt.NDArray[np.int64]
+    finished: bool
+
+
+class Replay:
+    """Replays records of successive windows; every thread's open frames carry over from one window to the next."""
+
+    def __init__(self) -> None:
+        self.chains = Chains()
+        self._open: dict[int, list[_Frame]] = {}
+
+    def states(self, threads: Iterable[ThreadRecords]) -> list[ThreadStates]:
+        """States of each thread that recorded anything."""
+        return [self._thread(thread) for thread in threads if thread.records]
+
+    def _thread(self, thread: ThreadRecords) -> ThreadStates:
+        chains = self.chains
+        add = chains.add
+        stack = self._open.setdefault(thread.native_id, [])
+        top = stack[-1] if stack else None
+        node = top.node if top is not None else ROOT
+        nodes: list[int] = []
+        keep = nodes.append
+        for payload in thread.records[1::2]:
+            if payload is None:
+                if stack:
+                    stack.pop()
+                    top = stack[-1] if stack else None
+                    node = top.node if top is not None else ROOT
+            elif payload.__class__ is int:
+                if payload == CLEAR:
+                    stack.clear()
+                    top, node = None, ROOT
+                elif top is not None:
+                    line = payload if payload > 0 else COARSE
+                    found = top.lines.get(line)
+                    node = found if found is not None else add(top.lines, top.parent, top.code, line)
+                    top.node = node
+            else:
+                lines = chains.below(node, payload)
+                top = _Frame(payload, node, lines)
+                first = payload.co_firstlineno
+                found = lines.get(first)
+                node = found if found is not None else add(lines, top.parent, payload, first)
+                top.node = node
+                stack.append(top)
+            keep(node)
+        if thread.finished:
+            del self._open[thread.native_id]
+        return ThreadStates(
+            thread.native_id,
+            thread.name,
+            np.array(thread.records[0::2], dtype=np.int64),
+            np.array(nodes, dtype=np.int64),
+            thread.finished,
+        )
+
+
+class _Frame:
+    """An open frame: its code, the node it was called from, its nodes by line, and the node it is at."""
+
+    __slots__ = ("code", "lines", "node", "parent")
+
+    def __init__(self, code: CodeType, parent: int, lines: dict[int, int]) -> None:
+        self.code = code
+        self.parent = parent
+        self.lines = lines
+        self.node = parent

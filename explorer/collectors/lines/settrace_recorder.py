@@ -1,0 +1,241 @@
+"""Line recorder for Python 3.11: sys.settrace, with the shortest possible path for code that is not the user's.
+
+Cost: one call of `enter` per Python function call of any library, one `(time, line)` pair per line of user code.
+Line numbers come from LINE events and frame ends from RETURN events: without the latter an operator after a call on the
+same line would be charged to the callee.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable
+from types import CodeType, FrameType
+from typing import Any
+
+from explorer.collectors.lines.records import CLEAR, COARSE, LOST, POP, ThreadRecords
+from explorer.collectors.lines.user_code import SKIP, UserCode
+
+LINE_BUDGET = 20_000
+"""Line events of one code object per window before its lines are given up."""
+
+CALL_CHUNK = 20_000
+"""Python calls between two looks at the clock."""
+
+CALL_NS = 130
+RECORD_NS = 150
+"""Rough cost of one traced call and of one record; when they make up more than a third of the wall time of a chunk of
+calls (a slow-down of 1.5), tracing of the thread is switched off until the next step."""
+
+
+class SettraceRecorder:
+    """Records the calling thread and every Python thread started later. Threads that ran before are out of reach."""
+
+    method = "sys.settrace"
+
+    def __init__(self, user_code: UserCode, line_budget: int = LINE_BUDGET) -> None:
+        self.user_code = user_code
+        self.line_budget = line_budget
+        self.hot: dict[CodeType, int] = {}
+        self.switched_off = 0
+        self._threads: list[ThreadRecords] = []
+        self._enter: dict[int, Callable[..., Any]] = {}
+        self._files: dict[str, dict[int, Any] | None] = {}
+        self._locals: list[dict[int, tuple[CodeType, Callable[..., Any]]]] = []
+        self._pushers: dict[int, tuple[Any, Any, Any]] = {}
+        self._off: set[int] = set()
+        self._previous: Any = None
+        self._previous_threading: Any = None
+        self._owner = 0
+        self._stopped = False
+
+    # -- set-up
+
+    def start(self, frame: FrameType | None) -> None:
+        self._previous = sys.gettrace()
+        self._previous_threading = threading.gettrace()
+        self._owner = threading.get_ident()
+        enter, local_of, push = self._make_thread()
+        self._push_running(frame, local_of, push)
+        threading.settrace(self._bootstrap)
+        sys.settrace(enter)
+
+    def _bootstrap(self, frame: FrameType, event: str, arg: Any) -> Any:
+        """First call in a new thread: give it its own closures, then behave as they do."""
+        if self._stopped:
+            sys.settrace(None)
+            return None
+        enter, _, _ = self._make_thread()
+        sys.settrace(enter)
+        return enter(frame, event, arg)
+
+    def _make_thread(self) -> tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]:
+        thread = threading.current_thread()
+        own = ThreadRecords(threading.get_native_id(), threading.get_ident(), thread.name)
+        self._threads.append(own)
+        append = own.records.append
+        clock = time.time_ns
+        files = self._files
+        known = files.get
+        unknown: dict[int, Any] = {}
+        locals_of: dict[int, tuple[CodeType, Callable[..., Any]]] = {}
+        found = locals_of.get
+        ident = own.ident
+
+        def make_local(code: CodeType) -> Callable[..., Any]:
+            left = self.line_budget
+            hot = False
+
+            def local(frame: FrameType, event: str, arg: Any) -> Any:
+                nonlocal left, hot
+                if event == "line":
+                    append(clock())
+                    append(frame.f_lineno)
+                    left -= 1
+                    if left < 0:
+                        if not hot:
+                            hot = True
+                            self.hot[code] = self.hot.get(code, 0) + 1
+                        append(clock())
+                        append(COARSE)
+                        frame.f_trace_lines = False
+                elif event == "return":
+                    append(clock())
+                    append(POP)
+                elif event == "rearm":
+                    left, hot = self.line_budget, False
+                return local
+
+            locals_of[id(code)] = (code, local)
+            return local
+
+        def local_of(code: CodeType) -> Callable[..., Any]:
+            entry = found(id(code))
+            return entry[1] if entry is not None else make_local(code)
+
+        calls = CALL_CHUNK
+        chunk_start = clock()
+        records = own.records
+        mark = 0
+
+        def enter(frame: FrameType, event: str, arg: Any) -> Any:
+            nonlocal calls, chunk_start, mark
+            code = frame.f_code
+            calls -= 1
+            if calls < 0:
+                now = clock()
+                calls = CALL_CHUNK
+                busy, chunk_start = now - chunk_start, now
+                made, mark = len(records) - mark, len(records)
+                if 3 * (CALL_CHUNK * CALL_NS + max(made, 0) // 2 * RECORD_NS) > busy:
+                    append(now)
+                    append(LOST)
+                    self._off.add(ident)
+                    self.switched_off += 1
+                    sys.settrace(None)
+                    return None
+            entries = known(code.co_filename, unknown)
+            if entries is None:
+                return None
+            if entries is unknown and self._classify(frame) == SKIP:
+                return None
+            now = clock()
+            append(now)
+            append(code)
+            append(now)
+            append(frame.f_lineno)
+            entry = found(id(code))
+            return entry[1] if entry is not None else make_local(code)
+
+        def push(frame: FrameType) -> None:
+            now = clock()
+            append(now)
+            append(frame.f_code)
+            append(now)
+            append(frame.f_lineno)
+
+        self._enter[ident] = enter
+        self._locals.append(locals_of)
+        self._pushers[ident] = (local_of, push, append)
+        return enter, local_of, push
+
+    def _classify(self, frame: FrameType) -> int:
+        file = frame.f_code.co_filename
+        kind = self.user_code.kind_of_frame(frame)
+        if not file.startswith("<") or file.startswith("<frozen "):
+            # Names such as <string> are shared by the user's exec and by generated library code: asked every time.
+            self._files[file] = None if kind == SKIP else {}
+        return kind
+
+    def _push_running(self, frame: FrameType | None, local_of: Any, push: Any) -> None:
+        chain = []
+        while frame is not None:
+            if self._recorded(frame):
+                chain.append(frame)
+            frame = frame.f_back
+        for running in reversed(chain):
+            push(running)
+            running.f_trace = local_of(running.f_code)
+            running.f_trace_lines = True
+
+    def _recorded(self, frame: FrameType) -> bool:
+        file = frame.f_code.co_filename
+        if file in self._files:
+            return self._files[file] is not None
+        return self._classify(frame) != SKIP
+
+    # -- windows
+
+    def pause(self) -> None:
+        sys.settrace(None)
+
+    def resume(self, frame: FrameType | None) -> None:
+        """Re-arm this thread: budgets are full again and the running chain is stated anew."""
+        for locals_of in self._locals:
+            for _, local in list(locals_of.values()):
+                local(None, "rearm", None)
+        ident = threading.get_ident()
+        enter = self._enter.get(ident)
+        if enter is None:
+            return
+        self._off.discard(ident)
+        local_of, push, append = self._pushers[ident]
+        append(time.time_ns())
+        append(CLEAR)
+        self._push_running(frame, local_of, push)
+        sys.settrace(enter)
+
+    def take(self) -> list[ThreadRecords]:
+        alive = {thread.ident for thread in threading.enumerate()}
+        result = []
+        for own in self._threads:
+            count = len(own.records) & ~1
+            taken = own.records[:count]
+            del own.records[:count]
+            result.append(ThreadRecords(own.native_id, own.ident, own.name, taken, own.ident not in alive))
+        self._threads = [t for t, r in zip(self._threads, result) if not r.finished or t.records]
+        return result
+
+    def at_next_line(self, frame: FrameType | None, action: Callable[[], None]) -> bool:
+        ident = threading.get_ident()
+        if frame is None or ident not in self._pushers or sys.gettrace() is not self._enter[ident]:
+            return False
+        regular = self._pushers[ident][0](frame.f_code)
+
+        def once(running: FrameType, event: str, arg: Any) -> Any:
+            if event == "return":
+                return regular(running, event, arg)
+            running.f_trace = regular
+            action()
+            return regular(running, event, arg) if sys.gettrace() is not None else regular
+
+        frame.f_trace = once
+        return True
+
+    def stop(self) -> None:
+        self._stopped = True
+        if threading.get_ident() == self._owner:
+            sys.settrace(self._previous)
+        if threading.gettrace() == self._bootstrap:
+            threading.settrace(self._previous_threading)  # type: ignore[arg-type]
