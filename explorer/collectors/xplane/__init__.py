@@ -1,0 +1,1 @@
+"""JAX and XLA profiles: XSpace files (.xplane.pb), read by the field numbers of their published schema."""
