@@ -13,3 +13,6 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON documen
 LimitOption = Annotated[int, typer.Option("--limit", "-n", min=0, help="Most rows to show; 0: all")]
 RankOption = Annotated[int | None, typer.Option("--rank", min=0, help="Only this rank", show_default=False)]
 StepOption = Annotated[int | None, typer.Option("--step", help="Only this step", show_default=False)]
+ModeOption = Annotated[
+    str, typer.Option("--mode", help="Definitions: native, hta (HTA's) or tracelens (TraceLens's)")
+]

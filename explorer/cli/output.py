@@ -33,18 +33,17 @@ def finite(value: Any) -> Any:
 
 
 def rows_document(
-    result: Result, run: str, rows: Sequence[Mapping[str, Any]] | None = None, **extra: Any
+    result: Result, run: str, rows: Sequence[Mapping[str, Any]], total: int, **extra: Any
 ) -> dict[str, Any]:
     """The document of a table: schema, run, columns, rows, how many there are and whether they were cut."""
-    shown = result.rows() if rows is None else list(rows)
     return {
         "schema": result.schema,
         "run": run,
         **extra,
         "columns": result.columns,
-        "rows": shown,
-        "total_rows": len(result),
-        "truncated": result.truncated or len(shown) < len(result),
+        "rows": list(rows),
+        "total_rows": total,
+        "truncated": result.truncated or len(rows) < total,
     }
 
 

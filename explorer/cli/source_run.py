@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, NamedTuple
 
 from explorer.cli.output import note
-from explorer.model.errors import EXIT_DONE, EXIT_PARTIAL
+from explorer.model.errors import EXIT_DONE, EXIT_PARTIAL, InputError
 
 if TYPE_CHECKING:
     from explorer.analysis.run import Run
@@ -27,18 +28,23 @@ def run_directory(path: str) -> tuple[str, int]:
 
     if is_run(path):
         return path, EXIT_DONE
+    if "://" not in path and not os.path.exists(path):
+        raise InputError(f"{path} does not exist.", "Give a run directory or a trace file.")
     from explorer.collectors.import_trace import cached_run
 
     directory = cached_run(path)
     return directory, _code(directory)
 
 
-def open_source(path: str) -> Source:
-    """Open a run or a trace for reading. Raises InputError where it is neither."""
+def open_source(path: str, *, rank: int | None = None) -> Source:
+    """Open a run or a trace for reading, or one rank of it.
+
+    Raises InputError where it is neither, UsageError where it has no such rank.
+    """
     directory, code = run_directory(path)
     from explorer.analysis.run import open_run
 
-    return Source(open_run(directory), code)
+    return Source(open_run(directory, ranks=None if rank is None else [rank]), code)
 
 
 def _code(directory: str) -> int:

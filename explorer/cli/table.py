@@ -28,7 +28,7 @@ class Column:
     Args:
         key: name in the rows.
         title: heading.
-        kind: text, path, number, duration, share, bytes or rate: decides format and alignment.
+        kind: text, path, number, duration, share, bytes, rate or raw (a number as it is): decides format and alignment.
         priority: 0 always stays; the highest is hidden first where the table is too wide.
         flexible: gives up width, down to 16 characters, before columns are hidden.
         style: rich style on a terminal.
@@ -49,6 +49,7 @@ _FORMATS: dict[str, Callable[[Any], str]] = {
     "duration": units.duration,
     "share": units.share,
     "bytes": units.size,
+    "raw": str,
     "rate": lambda value: f"{float(value):.2f}",
 }
 _LEFT = ("text", "path")
@@ -67,14 +68,21 @@ def console(stderr: bool = False) -> Console:
 
 
 def print_table(
-    rows: Iterable[Mapping[str, Any]], columns: Sequence[Column], *, to: Console | None = None
+    rows: Iterable[Mapping[str, Any]],
+    columns: Sequence[Column],
+    *,
+    to: Console | None = None,
+    keep_empty: bool = False,
 ) -> None:
-    """Print rows under headings. Columns without any value are left out; long text ends in an ellipsis, paths start with one."""
+    """Print rows under headings. Columns that hold nothing, or only zeros, and that may be hidden are left out (not with
+    `keep_empty`); long text ends in an ellipsis, paths start with one."""
     from rich.text import Text
 
     to = to or console()
     cells = [[_cell(row.get(column.key), column) for column in columns] for row in rows]
-    shown = [i for i, c in enumerate(columns) if c.priority == 0 or any(row[i] for row in cells)]
+    shown = [
+        i for i, c in enumerate(columns) if keep_empty or c.priority == 0 or any(row[i] for row in cells)
+    ]
     widths = fitted(
         {i: max([units.width(columns[i].title), *(units.width(row[i]) for row in cells)]) for i in shown},
         columns,

@@ -10,6 +10,8 @@ ELLIPSIS = "…"
 def duration(nanoseconds: float) -> str:
     """Three significant digits with a unit: 950 ns, 12.3 µs, 4.56 ms, 1.20 s, 2 min 05 s."""
     value = float(nanoseconds)
+    if value == 0:
+        return "0"
     sign, value = ("-", -value) if value < 0 else ("", value)
     if value < 999.5:
         return f"{sign}{value:.0f} ns"
@@ -57,9 +59,10 @@ def number(value: Any) -> str:
     return f"{value:,.2f}" if abs(value) >= 100 else f"{value:.4g}"
 
 
-def one_line(text: str) -> str:
+def one_line(text: str, *, strip: bool = True) -> str:
     """Text without line breaks or control characters, so that a name from a trace cannot move the cursor."""
-    return "".join(c if c.isprintable() else " " for c in text).strip()
+    plain = "".join(c if c.isprintable() else " " for c in text)
+    return plain.strip() if strip else plain
 
 
 def width(text: str) -> int:

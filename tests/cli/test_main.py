@@ -71,7 +71,7 @@ def test_reading_verbs_have_json() -> None:
     import typer
 
     for name, verb in cli.VERBS.items():
-        if verb.group in ("Read", "Compare"):
+        if verb.group in ("Read", "Compare") and name != "open":
             module = __import__(f"explorer.cli.{verb.module}", fromlist=["command"])
             app = typer.Typer(add_completion=False)
             app.command()(module.command)

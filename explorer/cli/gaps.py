@@ -1,0 +1,44 @@
+"""`gaps`: when a device did nothing, and why."""
+
+from __future__ import annotations
+
+from explorer.cli.options import JsonOption, LimitOption, RankOption, RunArgument, StepOption
+
+
+def command(
+    run: RunArgument,
+    limit: LimitOption = 20,
+    rank: RankOption = None,
+    step: StepOption = None,
+    json: JsonOption = False,
+) -> int:
+    """When a device did nothing and why, longest first.
+
+    host: the next work had not been launched yet. launch: it had been, and had not begun. The line is the one
+    responsible for the work that ended the gap.
+    """
+    from explorer.cli.reading import place, read
+    from explorer.cli.table import Column
+
+    columns = (
+        Column("duration_ns", "Idle", "duration", style="bold"),
+        Column("cause", "Cause"),
+        Column("rank", "Rank", "number", priority=4),
+        Column("device", "Device", priority=2),
+        Column("step", "Step", "number", priority=1),
+        Column("next_id", "Ended by event", "text", priority=3),
+        Column("where", "Line", "path", style="cyan"),
+        Column("code", "Code", flexible=True, priority=1),
+    )
+    return read(
+        run,
+        lambda opened: opened.gaps(),
+        columns,
+        json=json,
+        limit=limit,
+        rank=rank,
+        step=step,
+        order=lambda row: -row["duration_ns"],
+        shown=lambda row: {**row, "where": place(row)},
+        empty="No device was ever idle.",
+    )

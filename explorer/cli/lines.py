@@ -1,0 +1,52 @@
+"""`lines`: what each source line costs."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from explorer.cli.options import JsonOption, LimitOption, RankOption, RunArgument
+
+
+def command(
+    run: RunArgument,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Also lines outside your own code (torch, libraries)")
+    ] = False,
+    limit: LimitOption = 20,
+    rank: RankOption = None,
+    json: JsonOption = False,
+) -> int:
+    """What each source line costs, costliest first.
+
+    Device is the time of the kernels and copies the line started, Host the time threads spent executing the line
+    itself, Charged the host time of the ops it is responsible for (an op of the backward pass belongs to the line of its
+    forward op). The shares are parts of all device time and of all host time.
+    """
+    from explorer.cli.reading import place, read
+    from explorer.cli.table import Column
+
+    columns = (
+        Column("device_share", "Device %", "share", priority=1, style="bold"),
+        Column("device_ns", "Device", "duration", priority=1),
+        Column("share", "Host %", "share", style="bold"),
+        Column("host_ns", "Host", "duration"),
+        Column("python_ns", "Python", "duration", priority=3),
+        Column("charged_ns", "Charged", "duration", priority=4),
+        Column("ops", "Ops", "number", priority=5),
+        Column("calls", "Visits", "number", priority=6),
+        Column("where", "Line", "path", style="cyan"),
+        Column("code", "Code", flexible=True),
+    )
+    return read(
+        run,
+        lambda opened: opened.lines(),
+        columns,
+        json=json,
+        limit=limit,
+        rank=rank,
+        keep=None if everything else lambda row: bool(row["is_user"]),
+        shown=lambda row: {**row, "where": place(row), "code": row["code"] or f"{row['function']}()"},
+        empty="No source lines were recorded; --all also shows lines of libraries.",
+    )

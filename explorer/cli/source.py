@@ -1,0 +1,171 @@
+"""`source`: a source file as it ran, with what each line cost beside it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from explorer.cli.options import JsonOption, LimitOption, RankOption, RunArgument
+from explorer.model.errors import UsageError
+
+if TYPE_CHECKING:
+    from explorer.analysis.source_view import CodeFile
+
+LISTING_SCHEMA = "neuron-explorer/source/1"
+FILES_SCHEMA = "neuron-explorer/source-files/1"
+
+CONTEXT = 3
+"""Lines without a cost that are shown around lines with one."""
+
+
+def command(
+    run: RunArgument,
+    file: Annotated[
+        str | None,
+        typer.Argument(metavar="[FILE]", help="A file, or the end of its path", show_default=False),
+    ] = None,
+    whole: Annotated[
+        bool, typer.Option("--whole", help="The whole file, not only around costly lines")
+    ] = False,
+    limit: LimitOption = 20,
+    rank: RankOption = None,
+    json: JsonOption = False,
+) -> int:
+    """A source file as it ran, with what each line cost beside it. Without FILE: the files of the run, costliest first.
+
+    Share is the line's part of all device time, or of the host time where no device was recorded.
+    """
+    from explorer.analysis.source_view import code_file, files_of, line_rows
+    from explorer.cli.output import cut, note_cut, print_json
+    from explorer.cli.source_run import open_source
+    from explorer.cli.table import Column, print_table
+
+    source = open_source(run, rank=rank)
+    with source.run as opened:
+        rows = line_rows(opened)
+        files = files_of(rows)
+        if file is not None:
+            found = code_file(opened, rows, _full_name([entry["file"] for entry in files], file))
+            if json:
+                print_json({**_document(found), "run": opened.directory})
+            else:
+                _print(found, whole)
+            return source.exit_code
+        first = cut(files, limit)
+        if json:
+            print_json(
+                {
+                    "schema": FILES_SCHEMA,
+                    "run": opened.directory,
+                    "rows": first,
+                    "total_rows": len(files),
+                    "truncated": len(first) < len(files),
+                }
+            )
+        elif not files:
+            print("No source lines were recorded.")
+        else:
+            columns = (
+                Column("device_share", "Device %", "share", priority=1, style="bold"),
+                Column("device_ns", "Device", "duration", priority=1),
+                Column("share", "Host %", "share", style="bold"),
+                Column("cost_ns", "Host", "duration"),
+                Column("line_count", "Lines", "number", priority=3),
+                Column("file", "File", "path", flexible=True, style="cyan"),
+            )
+            print_table(first, columns)
+            note_cut(len(first), len(files))
+    return source.exit_code
+
+
+def _full_name(names: Sequence[str], given: str) -> str:
+    """The file of the run that a path from the shell means: longer (./train.py) or shorter (train.py) than the run's own."""
+    wanted = os.path.normpath(given).replace(os.sep, "/")
+    if wanted in names:
+        return wanted
+    ends = [name for name in names if f"/{name}".endswith(f"/{wanted}") or f"/{wanted}".endswith(f"/{name}")]
+    if len(ends) == 1:
+        return ends[0]
+    if ends:
+        raise UsageError(f"Several files end in {given}: {', '.join(ends[:5])}.", "Give more of the path.")
+    held = f"It has: {', '.join(names[:5])}." if names else "It has no source lines at all."
+    raise UsageError(f"The run has no lines of a file {given}.", held)
+
+
+def _document(found: CodeFile) -> dict[str, Any]:
+    """The document of `source RUN FILE --json`."""
+    place = ("site_id", "file", "line", "function", "code", "is_user")
+    lines = [
+        {
+            "line": line.number,
+            "code": line.text,
+            "function": line.function,
+            "costs": {key: value for key, value in line.costs.items() if key not in place}
+            if line.costs
+            else None,
+        }
+        for line in found.lines
+    ]
+    return {"schema": LISTING_SCHEMA, "file": found.file, "complete": found.complete, "lines": lines}
+
+
+def _print(found: CodeFile, whole: bool) -> None:
+    from rich.syntax import Syntax
+    from rich.text import Text
+
+    from explorer.cli import units
+    from explorer.cli.table import console
+
+    out = console()
+    on_device = any(line.costs and line.costs["device_ns"] for line in found.lines)
+    out.print(Text(found.file, style="bold"))
+    if not found.complete:
+        out.print(
+            Text("The run does not hold this file's text: only lines with a cost are shown.", style="yellow")
+        )
+    code = "\n".join(units.one_line(line.text.expandtabs(4), strip=False) for line in found.lines)
+    highlighted = Syntax("", "python", theme="ansi_dark").highlight(code).split("\n", allow_blank=True)
+    device_title = f"{'Device %':>8}  {'Device':>8}  " if on_device else ""
+    out.print(Text(f"{device_title}{'Host %':>7}  {'Host':>8}  {'Ops':>7}  {'Line':>5}", style="bold"))
+    last = 0
+    for index in _visible(found, whole):
+        line = found.lines[index]
+        if last and line.number != last + 1:
+            out.print(Text(f"{'…':>{len(device_title) + 33}}", style="dim"))
+        last = line.number
+        text = Text.assemble(
+            *_costs(line.costs, on_device), (f"  {line.number:>5}  ", "dim"), highlighted[index].copy()
+        )
+        text.rstrip()
+        out.print(text, no_wrap=True, overflow="ellipsis")
+
+
+def _costs(costs: dict[str, Any] | None, on_device: bool) -> list[tuple[str, str]]:
+    from explorer.cli import units
+
+    costs = costs or {}
+    parts = []
+    for share, time, width in (("device_share", "device_ns", 8), ("share", "cost_ns", 7)):
+        if share == "device_share" and not on_device:
+            continue
+        part = costs.get(share) or 0.0
+        style = "bold red" if part >= 0.10 else "yellow" if part >= 0.03 else ""
+        parts.append((f"{units.share(part) if part >= 0.0005 else '':>{width}}", style))
+        parts.append((f"  {units.duration(costs[time]) if costs.get(time) else '':>8}", ""))
+        parts.append(("  ", ""))
+    parts.append((f"{units.number(costs['ops']) if costs.get('ops') else '':>7}", ""))
+    return parts
+
+
+def _visible(found: CodeFile, whole: bool) -> list[int]:
+    """Indexes of the lines to show: all of them, or those with a cost and a few around each."""
+    if whole or not found.complete:
+        return list(range(len(found.lines)))
+    shown: set[int] = set()
+    for index, line in enumerate(found.lines):
+        if line.costs:
+            shown.update(range(max(0, index - CONTEXT), min(len(found.lines), index + CONTEXT + 1)))
+    return sorted(shown) or list(range(len(found.lines)))
