@@ -1,7 +1,8 @@
-"""`open`: the terminal UI."""
+"""`open`: the terminal UI, or a picture of one of its screens."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -17,17 +18,47 @@ def command(
     screen: Annotated[
         str, typer.Option("--screen", help="First screen: overview, timeline, source, ops ...")
     ] = "overview",
+    baseline: Annotated[
+        str | None, typer.Option("--baseline", help="A second run, for the compare screen")
+    ] = None,
+    screenshot: Annotated[
+        str | None, typer.Option("--screenshot", help="Draw the screen to this SVG file instead")
+    ] = None,
+    size: Annotated[
+        str, typer.Option("--size", help="Columns x rows of the picture, such as 120x36")
+    ] = "120x36",
+    theme: Annotated[str | None, typer.Option("--theme", help="Theme of the picture")] = None,
+    press: Annotated[str, typer.Option("--press", help="Keys to press first, comma-separated")] = "",
 ) -> int:
     """The terminal UI: overview with findings, timeline, source lines, ops and the rest, by keys that its footer names."""
     from explorer.cli.source_run import run_directory
-    from explorer.tui.app import run_app
 
     directory, code = run_directory(run)
+    second = _opener(run_directory(baseline)[0]) if baseline else None
+    if screenshot is None:
+        from explorer.tui.app import run_app
 
+        run_app(_opener(directory), run, screen=screen, baseline=second)
+        return code
+    from explorer.tui.screenshot import parse_size, save_screenshot
+
+    save_screenshot(
+        _opener(directory),
+        screenshot,
+        run_name=run,
+        screen=screen,
+        size=parse_size(size),
+        theme=theme,
+        press=[key for key in press.split(",") if key],
+        baseline=second,
+    )
+    return code
+
+
+def _opener(directory: str) -> Callable[[], Run]:
     def opened() -> Run:
         from explorer.analysis.run import open_run
 
         return open_run(directory)
 
-    run_app(opened, run, screen=screen)
-    return code
+    return opened

@@ -1,0 +1,263 @@
+"""The terminal UI: opens a run in the background, and holds one screen per question."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from textual import work
+from textual.app import App, SystemCommand
+from textual.binding import Binding
+from textual.screen import Screen
+from textual.system_commands import SystemCommandsProvider
+
+from explorer.model.errors import ExplorerError
+from explorer.tui.commands import ActionCommands
+from explorer.tui.data import Data
+from explorer.tui.theme import DEFAULT_THEME, THEMES, inks
+
+if TYPE_CHECKING:
+    from explorer.analysis.run import Run
+    from explorer.tui.screens.frame import ExplorerScreen
+
+FOLLOW_SECONDS = 2.0
+
+
+def _screen(module: str, name: str) -> Callable[[], Screen[Any]]:
+    """A screen loaded at its first use, so that the first picture waits for one screen only."""
+
+    def make() -> Screen[Any]:
+        from importlib import import_module
+
+        screen: Screen[Any] = getattr(import_module(f"explorer.tui.screens.{module}"), name)()
+        return screen
+
+    return make
+
+
+SCREENS: dict[str, tuple[str, str, str, Callable[[], Screen[Any]]]] = {
+    "overview": ("1", "Overview", "Overview", _screen("overview", "OverviewScreen")),
+    "source": ("3", "Source", "Source", _screen("source", "SourceScreen")),
+    "ops": ("4", "Ops", "Ops", _screen("tables", "TablesScreen")),
+    "findings": ("5", "Findings", "Finds", _screen("findings", "FindingsScreen")),
+}
+"""Every screen by name: key, title, short title, how to make it."""
+
+
+class ExplorerApp(App[None]):
+    """Shows one run.
+
+    Args:
+        open_run: opens the run; called in a worker thread, again when the run has grown.
+        run_name: shown until the run is open.
+        screen: name of the first screen.
+        baseline: opens a second run to compare with.
+    """
+
+    CSS_PATH = "styles.tcss"
+    TITLE = "neuron-explorer"
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (110, "-wide")]
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (30, "-medium"), (46, "-tall")]
+    MODES = {name: make for name, (_, _, _, make) in SCREENS.items()}
+    COMMANDS = {SystemCommandsProvider, ActionCommands}
+    COMMAND_PALETTE_DISPLAY = "Ctrl+P"
+    BINDINGS = [
+        *(
+            Binding(key, f"go('{name}')", f"Go to {title}", show=False)
+            for name, (key, title, _, _) in SCREENS.items()
+        ),
+        Binding("question_mark,f1", "help", "Help", key_display="?"),
+        Binding("ctrl+p", "command_palette", "Palette", key_display="^p", priority=True),
+        Binding("T", "next_theme", "Theme"),
+        Binding("ctrl+s", "save_picture", "Save this screen as SVG", show=False),
+        Binding("ctrl+l", "redraw", "Draw the screen anew", show=False),
+        Binding("q", "quit", "Quit"),
+        Binding("ctrl+q", "quit", "Quit", show=False, priority=True),
+    ]
+
+    def __init__(
+        self,
+        open_run: Callable[[], Run],
+        run_name: str = "",
+        *,
+        screen: str = "overview",
+        baseline: Callable[[], Run] | None = None,
+        follow: bool = True,
+    ) -> None:
+        super().__init__()
+        self._open_run = open_run
+        self.open_baseline = baseline
+        self.run_name = run_name
+        self.first_screen = screen
+        self.follow = follow
+        self.data: Data | None = None
+        self.facts = ""
+        self.error_count, self.warning_count = 0, -1
+        self.crash: BaseException | None = None
+        self.failure: ExplorerError | None = None
+        for theme in THEMES:
+            self.register_theme(theme)
+        self.theme = DEFAULT_THEME
+
+    def mode_list(self) -> list[tuple[str, str, str, str]]:
+        """(name, key, title, short title) of every screen."""
+        return [(name, key, title, short) for name, (key, title, short, _) in SCREENS.items()]
+
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        own = inks(self.current_theme)
+        return {f"ink-{name}": own[name] for name in ("muted", "faint", "cursor", "resting")}
+
+    # Opening
+
+    def on_mount(self) -> None:
+        self.switch_mode(self.first_screen)
+        self._stop_on_signals()
+        self._open()
+
+    def _stop_on_signals(self) -> None:
+        """A terminal that goes away, or a polite kill, ends the app with the terminal restored."""
+        import asyncio
+
+        loop = asyncio.get_running_loop()
+        for name in ("SIGTERM", "SIGHUP"):
+            if hasattr(signal, name):
+                try:
+                    loop.add_signal_handler(getattr(signal, name), self.exit)
+                except (NotImplementedError, RuntimeError, ValueError):
+                    return
+
+    @work(thread=True, group="open", exclusive=True)
+    def _open(self) -> None:
+        from explorer.analysis.run_facts import run_facts
+
+        try:
+            run = self._open_run()
+            facts = run_facts(run)
+        except ExplorerError as error:
+            self.call_from_thread(self._opening_failed, error)
+            return
+        self.call_from_thread(self._opened, run, facts)
+
+    def _opening_failed(self, error: ExplorerError) -> None:
+        if self.data is None:
+            self.failure = error
+            self.exit()
+        else:
+            self.notify(str(error), severity="error", markup=False)
+
+    def _opened(self, run: Run, facts: Any) -> None:
+        first = self.data is None
+        self.data = Data(run)
+        self.run_name, self.facts = facts.name, facts.sentence
+        self.error_count, self.warning_count = facts.errors, facts.warnings
+        for screen in self.explorer_screens():
+            screen.show_run()
+            screen.load()
+        if self.follow and not facts.finished and first:
+            self.notify("The run is still being written: following it.", timeout=4)
+        if self.follow and not facts.finished:
+            self.set_timer(FOLLOW_SECONDS, self._look_again)
+
+    @work(thread=True, group="follow", exclusive=True)
+    def _look_again(self) -> None:
+        from explorer.analysis.run_facts import grown
+
+        if self.data is None:
+            return
+        if grown(self.data.run):
+            self.call_from_thread(self._open)
+        else:
+            self.call_from_thread(self.set_timer, FOLLOW_SECONDS, self._look_again)
+
+    def explorer_screens(self) -> list[ExplorerScreen]:
+        """Every screen made so far."""
+        from explorer.tui.screens.frame import ExplorerScreen
+
+        stacks = [screen for stack in self._screen_stacks.values() for screen in stack]
+        return [screen for screen in stacks if isinstance(screen, ExplorerScreen) and screen.is_mounted]
+
+    def go_to(self, name: str) -> ExplorerScreen:
+        """Switch to a screen and return it."""
+        from explorer.tui.screens.frame import ExplorerScreen
+
+        self.switch_mode(name)
+        screen = self._screen_stacks[name][0]
+        assert isinstance(screen, ExplorerScreen)
+        return screen
+
+    def source_roots(self) -> list[str]:
+        """Where the user's source may lie: the run's recorded folder, the run's own place, the working directory."""
+        if self.data is None:
+            return []
+        from explorer.analysis.run_facts import source_roots
+
+        return source_roots(self.data.run)
+
+    # Actions
+
+    def action_go(self, name: str) -> None:
+        self.switch_mode(name)
+
+    def action_help(self) -> None:
+        from explorer.tui.screens.frame import ExplorerScreen
+        from explorer.tui.screens.help import HelpScreen
+
+        if isinstance(self.screen, ExplorerScreen):
+            self.push_screen(HelpScreen(self.screen.ABOUT, self.screen))
+
+    def action_next_theme(self) -> None:
+        names = [theme.name for theme in THEMES]
+        here = names.index(self.theme) if self.theme in names else -1
+        self.theme = names[(here + 1) % len(names)]
+        self.notify(f"Theme: {self.theme}", timeout=2)
+
+    def watch_theme(self, theme: str) -> None:
+        for screen in self.explorer_screens():
+            for widget in screen.query("*"):
+                widget.refresh()
+
+    def action_save_picture(self) -> None:
+        path = self.save_screenshot(f"neuron-explorer-{self.current_mode}.svg")
+        self.notify(f"Saved {path}", markup=False)
+
+    def action_redraw(self) -> None:
+        self.refresh(layout=True)
+
+    def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
+        yield SystemCommand(
+            "Choose a theme", "Dark, light, colour-blind-safe and the library's own", self.action_change_theme
+        )
+
+    # Ending
+
+    def _handle_exception(self, error: Exception) -> None:
+        """Leave the terminal as it was; whoever called `run_app` gets the error and reports it."""
+        self.crash = self.crash or error
+        self._return_code = 1
+        if self._exception is None:
+            self._exception = error
+            self._exception_event.set()
+        self._close_messages_no_wait()
+
+
+def run_app(open_run: Callable[[], Run], run_name: str = "", **options: Any) -> None:
+    """Run the terminal UI until the user quits.
+
+    Raises UsageError without a terminal, the ExplorerError of opening, or the error of a crash, with the terminal
+    restored in each case.
+    """
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        from explorer.model.errors import UsageError
+
+        raise UsageError(
+            "The terminal UI needs a terminal.",
+            "Use a reading verb such as bottlenecks, or --screenshot FILE.svg --screen overview.",
+        )
+    app = ExplorerApp(open_run, run_name, **options)
+    app.run()
+    if app.failure is not None:
+        raise app.failure
+    if app.crash is not None:
+        raise app.crash

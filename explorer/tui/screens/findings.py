@@ -1,0 +1,216 @@
+"""Findings: every bottleneck with its evidence and advice, and what could not be checked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import Horizontal, VerticalScroll
+from textual.widgets import Static
+
+from explorer.tui import units
+from explorer.tui.rows import finding_rows
+from explorer.tui.screens.frame import ExplorerScreen
+from explorer.tui.text import safe
+from explorer.tui.theme import inks
+from explorer.tui.widgets.table import Column, Table
+
+if TYPE_CHECKING:
+    from explorer.model.finding import Finding, Findings
+
+LIST = (
+    Column("mark", "", width=1),
+    Column("title", "Finding", flex=1),
+    Column("saving_ns", "saves", "duration", width=8),
+    Column("saving_share", "of step", "share", width=7, rank=1),
+)
+
+
+class FindingsScreen(ExplorerScreen):
+    """All findings."""
+
+    NAME = "findings"
+    ABOUT = (
+        "Every bottleneck, worst first: the lines that cause it, the measured evidence, what to change, and what that "
+        "would save at most. x takes the evidence's SQL to the SQL screen, where it can be run and edited. Rules that "
+        "this run cannot answer stand at the end, each with the reason."
+    )
+    BINDINGS = [
+        Binding("e", "source", "Source line"),
+        Binding("x", "sql", "Evidence SQL"),
+        Binding("t", "timeline", "Timeline"),
+        Binding("y", "copy", "Copy"),
+        Binding("space", "scroll(8)", "Scroll details", show=False),
+        Binding("b", "scroll(-8)", "Scroll details back", show=False),
+    ]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._findings: Findings | None = None
+        self._wanted: str | None = None
+        self._sql_shown = 0
+
+    def body(self) -> ComposeResult:
+        with Horizontal(id="findings-body"):
+            yield Table(LIST, id="finding-list", empty="No bottleneck found.")
+            with VerticalScroll(id="finding-detail", can_focus=False):
+                yield Static(id="finding-text")
+
+    def on_mount(self) -> None:
+        super().on_mount()
+        self.query_one(Table).loading_text = "Looking for bottlenecks…"
+        self.query_one(Table).focus()
+
+    def load(self) -> None:
+        self.ask("findings", lambda run: run.bottlenecks(), self._show, key="findings")
+
+    def _show(self, findings: Findings) -> None:
+        self._findings = findings
+        rows = finding_rows(findings)
+        rows += [
+            {"id": f"not_checked/{item.rule}", "mark": "·", "title": f"Not checked: {item.rule}", "reason": item.reason, "rule": item.rule, "_dim": True}
+            for item in findings.not_checked
+        ]  # fmt: skip
+        self.query_one(Table).set_rows(rows)
+        if self._wanted:
+            self.show_finding(self._wanted)
+
+    def show_finding(self, finding_id: str) -> None:
+        """Put the cursor on a finding (asked by other screens)."""
+        self._wanted = finding_id
+        table = self.query_one(Table)
+        for index, row in enumerate(table.rows):
+            if row["id"] == finding_id:
+                table.move_to(index)
+                self._wanted = None
+
+    @property
+    def finding(self) -> Finding | None:
+        row = self.query_one(Table).row
+        if row is None or self._findings is None:
+            return None
+        return next((finding for finding in self._findings if finding.id == row["id"]), None)
+
+    @on(Table.Highlighted, "#finding-list")
+    def _describe(self) -> None:
+        self._sql_shown = 0
+        finding = self.finding
+        row = self.query_one(Table).row
+        text = Text()
+        if finding is not None:
+            text = self._finding_text(finding)
+        elif row is not None and "reason" in row:
+            text = Text(f"The rule {row['rule']} could not be checked:\n{safe(row['reason'])}.")
+        self.query_one("#finding-text", Static).update(text)
+        self.query_one("#finding-detail").scroll_to(y=0, animate=False)
+
+    def _finding_text(self, finding: Finding) -> Text:
+        css = inks(self.app.current_theme)
+        muted, heading = css["muted"], f"bold {css['primary']}"
+        tone = {"high": css["bad"], "medium": css["warn"]}.get(finding.severity, muted)
+        text = Text()
+        text.append(safe(finding.title) + "\n", style="bold")
+        text.append(f"{finding.severity} severity", style=tone)
+        text.append(f" · {finding.confidence} confidence · rule {finding.rule}\n\n", style=muted)
+        saving = finding.saving
+        text.append("Saves  ", style=heading)
+        text.append(units.duration(saving.expected), style=f"bold {css['good']}")
+        text.append(f" of each step ({units.share(finding.saving_share)})")
+        if saving.low != saving.high:
+            text.append(
+                f", between {units.duration(saving.low)} and {units.duration(saving.high)}", style=muted
+            )
+        how = (
+            "predicted by replaying the step without it"
+            if saving.basis == "replay"
+            else "an upper bound, not a prediction"
+        )
+        text.append(f"; {how}\n\n", style=muted)
+        text.append("Do this\n", style=heading)
+        text.append(safe(finding.advice) + "\n\n")
+        if finding.lines:
+            text.append("Lines\n", style=heading)
+            for line in finding.lines:
+                text.append(f"{units.duration(line.time_ns):>9} {units.share(line.share):>7}  ", style="bold")
+                text.append(f"{safe(line.file)}:{line.line} ", style=css["secondary"])
+                text.append(f"in {safe(line.function)}\n", style=muted)
+                if line.code:
+                    text.append(f"{'':19}{safe(line.code)}\n")
+            text.append("\n")
+        text.append("Measured\n", style=heading)
+        for item in finding.evidence:
+            text.append(f"• {safe(item.statement)}\n")
+            if item.events:
+                shown = ", ".join(item.events[:6]) + (" …" if len(item.events) > 6 else "")
+                text.append(f"  events {shown}\n", style=muted)
+        for caveat in finding.caveats:
+            text.append(f"! {safe(caveat)}\n", style=css["warn"])
+        if finding.symptoms:
+            text.append(f"\nAlso explains: {', '.join(safe(s) for s in finding.symptoms)}\n", style=muted)
+        if len(finding.ranks) > 1 or finding.steps:
+            where = f"ranks {_listed(finding.ranks)}" if finding.ranks else ""
+            steps = f"steps {_listed(finding.steps)}" if finding.steps else ""
+            text.append("\nSeen on " + ", ".join(part for part in (where, steps) if part), style=muted)
+        return text
+
+    @on(Table.Selected, "#finding-list")
+    def action_source(self) -> None:
+        finding = self.finding
+        if finding is None or not finding.lines:
+            self.app.notify("This one names no line.", timeout=2)
+            return
+        from explorer.tui.screens.source import SourceScreen
+
+        screen = self.explorer.go_to("source")
+        assert isinstance(screen, SourceScreen)
+        screen.show_line(finding.lines[0].file, finding.lines[0].line)
+
+    def action_sql(self) -> None:
+        finding = self.finding
+        if finding is None or not finding.evidence:
+            self.app.notify("This one has no evidence to run.", timeout=2)
+            return
+        from explorer.tui.screens.sql import SqlScreen
+
+        evidence = finding.evidence[self._sql_shown % len(finding.evidence)]
+        self._sql_shown += 1
+        screen = self.explorer.go_to("sql")
+        assert isinstance(screen, SqlScreen)
+        screen.show_sql(evidence.sql, note=evidence.statement)
+
+    def action_timeline(self) -> None:
+        finding = self.finding
+        events = [event for item in finding.evidence for event in item.events] if finding else []
+        if not events:
+            self.app.notify("This one names no single event.", timeout=2)
+            return
+        from explorer.tui.screens.timeline import TimelineScreen
+
+        rank, _, event_id = events[0].partition(":")
+        screen = self.explorer.go_to("timeline")
+        assert isinstance(screen, TimelineScreen)
+        screen.show_event(int(rank), int(event_id))
+
+    def action_scroll(self, by: int) -> None:
+        self.query_one("#finding-detail").scroll_relative(y=by, animate=False)
+
+    def action_copy(self) -> None:
+        if self.finding is not None:
+            self.copy(self._finding_text(self.finding).plain, "the finding")
+
+
+def _listed(numbers: tuple[int, ...]) -> str:
+    """1, 2, 3, 7 as '1–3, 7'."""
+    parts: list[str] = []
+    ordered = sorted(set(numbers))
+    index = 0
+    while index < len(ordered):
+        last = index
+        while last + 1 < len(ordered) and ordered[last + 1] == ordered[last] + 1:
+            last += 1
+        parts.append(str(ordered[index]) if last == index else f"{ordered[index]}–{ordered[last]}")
+        index = last + 1
+    return ", ".join(parts)

@@ -1,0 +1,79 @@
+"""What every screen has: the run's line, the list of screens, the body, the footer; and how it gets its answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
+
+from textual.app import ComposeResult
+from textual.screen import Screen
+
+from explorer.tui.widgets.header import ModeBar, RunLine
+from explorer.tui.widgets.key_line import KeyLine
+
+if TYPE_CHECKING:
+    from explorer.analysis.run import Run
+    from explorer.tui.app import ExplorerApp
+    from explorer.tui.data import Data
+
+T = TypeVar("T")
+
+
+class ExplorerScreen(Screen[None]):
+    """One screen of the explorer. Subclasses give `body()` and `load()`; `NAME` is its mode, `ABOUT` its help text."""
+
+    NAME: ClassVar[str] = ""
+    ABOUT: ClassVar[str] = ""
+    AUTO_FOCUS = None
+
+    @property
+    def explorer(self) -> ExplorerApp:
+        """The app, as what it is."""
+        return cast("ExplorerApp", self.app)
+
+    def compose(self) -> ComposeResult:
+        yield RunLine()
+        yield ModeBar(self.explorer.mode_list(), self.NAME)
+        yield from self.body()
+        yield KeyLine()
+
+    def body(self) -> ComposeResult:
+        """The widgets between the list of screens and the footer."""
+        yield from ()
+
+    def load(self) -> None:
+        """Ask for what the screen shows. Called when the run is open, and again when it has grown."""
+
+    def on_mount(self) -> None:
+        self.show_run()
+        if self.explorer.data is not None:
+            self.load()
+
+    def show_run(self) -> None:
+        """Bring the run's line up to date."""
+        line = self.query_one(RunLine)
+        line.run_name, line.facts = self.explorer.run_name, self.explorer.facts
+        line.errors, line.warnings = self.explorer.error_count, self.explorer.warning_count
+
+    @property
+    def data(self) -> Data:
+        if self.explorer.data is None:
+            raise RuntimeError("asked before the run was open")
+        return self.explorer.data
+
+    def ask(
+        self,
+        group: str,
+        call: Callable[[Run], T],
+        then: Callable[[T], None],
+        *,
+        key: Hashable = None,
+        failed: Callable[[str], None] | None = None,
+    ) -> Any:
+        """See `Data.ask`."""
+        return self.data.ask(self, group, call, then, key=key, failed=failed)
+
+    def copy(self, text: str, what: str) -> None:
+        """Put text on the clipboard of the user's own terminal (OSC 52)."""
+        self.app.copy_to_clipboard(text)
+        self.app.notify(f"Copied {what}.", timeout=2, markup=False)

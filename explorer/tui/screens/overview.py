@@ -1,0 +1,167 @@
+"""Overview: what the step's time went to, the key figures, and what to change first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import Vertical
+from textual.widgets import Static
+
+from explorer.tui import units
+from explorer.tui.rows import finding_rows
+from explorer.tui.screens.frame import ExplorerScreen
+from explorer.tui.theme import inks
+from explorer.tui.widgets.key_figures import KeyFigures
+from explorer.tui.widgets.stacked_bar import BarPart, StackedBar
+from explorer.tui.widgets.step_bars import StepBars
+from explorer.tui.widgets.table import Column, Table
+
+if TYPE_CHECKING:
+    from explorer.analysis.key_figures import Overview
+    from explorer.analysis.step_parts import StepStory
+    from explorer.model.finding import Findings
+
+COLUMNS = (
+    Column("mark", "", width=1),
+    Column("title", "What costs time", flex=3),
+    Column("where", "Line", "path", flex=2, rank=1),
+    Column("saving_ns", "Saves up to", "duration", width=11),
+    Column("saving_share", "of step", "share"),
+    Column("saving_share_bar", "", "bar", width=10, rank=2),
+)
+
+
+class OverviewScreen(ExplorerScreen):
+    """The answer first."""
+
+    NAME = "overview"
+    ABOUT = (
+        "What a step's time goes to, over its complete steps, and what to change first. "
+        "Enter on a finding opens its evidence; e opens its line in the source."
+    )
+    BINDINGS = [
+        Binding("e", "source", "Source"),
+        Binding("d", "next_device", "Device"),
+        Binding("h", "health", "Health"),
+        Binding("y", "copy", "Copy"),
+    ]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._overview: Overview | None = None
+        self._findings: Findings | None = None
+        self._shown = 0
+
+    def body(self) -> ComposeResult:
+        with Vertical(id="story"):
+            yield Static(id="story-title", classes="section")
+            yield StackedBar(id="story-bar")
+        yield KeyFigures(id="figures")
+        yield StepBars(id="story-steps")
+        yield Static("What to change", id="findings-title", classes="section")
+        yield Table(COLUMNS, id="findings", empty="No bottleneck found by the rules that could be checked.")
+
+    def on_mount(self) -> None:
+        super().on_mount()
+        self.query_one("#story-title", Static).update(Text(f"Opening {self.explorer.run_name} …"))
+        self.query_one(Table).loading_text = "Looking for bottlenecks…"
+        self.query_one(Table).focus()
+
+    def load(self) -> None:
+        from explorer.analysis.key_figures import overview
+
+        self.ask("overview", overview, self._show, key="overview")
+        self.ask("findings", lambda run: run.bottlenecks(), self._show_findings, key="findings")
+
+    def _show(self, answer: Overview) -> None:
+        self._overview = answer
+        if answer.worst is not None:
+            self._shown = answer.stories.index(answer.worst)
+            self._show_story(answer.worst)
+        else:
+            self.query_one("#story-title", Static).update(Text("This run holds no events."))
+        self.query_one(KeyFigures).show(answer.figures)
+        self.query_one(KeyFigures).display = bool(answer.figures)
+
+    def _show_story(self, story: StepStory) -> None:
+        muted = inks(self.app.current_theme)["muted"]
+        title = Text(no_wrap=True, end="")
+        title.append("Where a step's time goes" if story.has_steps else "Where the time goes")
+        stories = self._overview.stories if self._overview else ()
+        ranks = len({each.rank for each in stories})
+        place = story.device + (f", rank {story.rank}" if ranks > 1 else "")
+        how = f"mean of {story.count} steps" if story.has_steps else "whole recording, no steps in it"
+        title.append(f"   {place} · {units.duration(story.mean_ns)} · {how}", style=f"not bold {muted}")
+        if len(stories) > 1:
+            title.append(f"   {self._shown + 1} of {len(stories)}, d for the next", style=f"not bold {muted}")
+        self.query_one("#story-title", Static).update(title)
+        self.query_one(StackedBar).show(
+            [BarPart(part.key, part.label, part.duration_ns, part.share) for part in story.parts]
+        )
+        bars = self.query_one(StepBars)
+        bars.show(story.steps)
+        bars.set_class(not story.has_steps, "-none")
+
+    def _show_findings(self, findings: Findings) -> None:
+        self._findings = findings
+        title = Text("What to change", end="")
+        muted = inks(self.app.current_theme)["muted"]
+        count = len(findings)
+        title.append(
+            f"   {count} finding{'' if count == 1 else 's'}"
+            + (
+                f", {len(findings.not_checked)} rule{'' if len(findings.not_checked) == 1 else 's'} could not be checked"
+                if findings.not_checked
+                else ""
+            ),
+            style=f"not bold {muted}",
+        )
+        self.query_one("#findings-title", Static).update(title)
+        self.query_one(Table).set_rows(finding_rows(findings))
+
+    @on(Table.Selected, "#findings")
+    def _open_finding(self, event: Table.Selected) -> None:
+        from explorer.tui.screens.findings import FindingsScreen
+
+        screen = self.explorer.go_to("findings")
+        assert isinstance(screen, FindingsScreen)
+        screen.show_finding(str(event.row["id"]))
+
+    @on(StepBars.Chosen)
+    def _open_step(self, event: StepBars.Chosen) -> None:
+        from explorer.tui.screens.timeline import TimelineScreen
+
+        screen = self.explorer.go_to("timeline")
+        assert isinstance(screen, TimelineScreen)
+        screen.show_range(event.bar.rank, event.bar.start_ns, event.bar.start_ns + event.bar.wall_ns)
+
+    def action_source(self) -> None:
+        row = self.query_one(Table).row
+        if row is None or not row.get("site_id"):
+            self.app.notify("This finding names no line.", timeout=2)
+            return
+        from explorer.tui.screens.source import SourceScreen
+
+        screen = self.explorer.go_to("source")
+        assert isinstance(screen, SourceScreen)
+        screen.show_line(row["file"], row["line"])
+
+    def action_next_device(self) -> None:
+        if self._overview and self._overview.stories:
+            self._shown = (self._shown + 1) % len(self._overview.stories)
+            self._show_story(self._overview.stories[self._shown])
+
+    def action_health(self) -> None:
+        from explorer.tui.screens.health import HealthScreen
+
+        if self.explorer.data is not None:
+            self.app.push_screen(HealthScreen())
+
+    def action_copy(self) -> None:
+        row = self.query_one(Table).row
+        if row is not None:
+            self.copy(f"{row['title']} ({row['where']}): {row['advice']}", "the finding")

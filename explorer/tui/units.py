@@ -1,0 +1,109 @@
+"""Numbers as people read them: three significant digits and a unit. Input in ns, bytes, shares of 1."""
+
+from __future__ import annotations
+
+import math
+
+NONE = "–"
+_TIME = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"))
+_EIGHTHS = " ▏▎▍▌▋▊▉█"
+_LEVELS = "▁▂▃▄▅▆▇█"
+
+
+def _missing(value: object) -> bool:
+    return value is None or (isinstance(value, float) and not math.isfinite(value))
+
+
+def _digits(value: float) -> str:
+    """Three significant digits: 1.23, 12.3, 123, 1,234."""
+    size = abs(value)
+    if size >= 99.95:
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if size >= 9.995 else f"{value:.2f}"
+
+
+def duration(value_ns: float | None) -> str:
+    """Nanoseconds as '1.23 ms'."""
+    if _missing(value_ns) or value_ns is None:
+        return NONE
+    if value_ns == 0:
+        return "0"
+    size = abs(value_ns)
+    for factor, unit in _TIME:
+        if size >= factor * 0.9995:
+            return f"{_digits(value_ns / factor)} {unit}"
+    return f"{value_ns:.0f} ns"
+
+
+def share(value: float | None) -> str:
+    """A share of 1 as '12.3 %'."""
+    if _missing(value) or value is None:
+        return NONE
+    percent = value * 100
+    if percent == 0:
+        return "0 %"
+    if 0 < percent < 0.05:
+        return "<0.1 %"
+    return f"{percent:.0f} %" if abs(percent) >= 99.95 else f"{percent:.1f} %"
+
+
+def count(value: float | None) -> str:
+    """A count: '1,234', or '12.3 M' from ten million."""
+    if _missing(value) or value is None:
+        return NONE
+    if abs(value) >= 10_000_000:
+        return f"{_digits(value / 1e6)} M" if abs(value) < 1e10 else f"{_digits(value / 1e9)} G"
+    return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.2f}"
+
+
+def size(value_bytes: float | None) -> str:
+    """Bytes as '1.23 MiB'."""
+    if _missing(value_bytes) or value_bytes is None:
+        return NONE
+    value, sign = abs(float(value_bytes)), "-" if value_bytes < 0 else ""
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if value < 1023.5 or unit == "TiB":
+            return f"{sign}{value:.0f} {unit}" if unit == "B" else f"{sign}{_digits(value)} {unit}"
+        value /= 1024
+    return NONE
+
+
+def work(value_flops: float | None) -> str:
+    """Floating point operations as '1.23 GFLOP'."""
+    if _missing(value_flops) or value_flops is None:
+        return NONE
+    value = float(value_flops)
+    for unit in ("", "K", "M", "G", "T"):
+        if abs(value) < 999.5 or unit == "T":
+            return f"{_digits(value)} {unit}FLOP"
+        value /= 1000
+    return NONE
+
+
+def bar(part: float | None, width: int) -> str:
+    """A bar of `width` cells in eighths, filled to `part` of 1; anything above zero shows at least a sliver."""
+    if _missing(part) or part is None or part <= 0:
+        return " " * width
+    eighths = max(1, min(width * 8, round(part * width * 8)))
+    full, rest = divmod(eighths, 8)
+    return ("█" * full + (_EIGHTHS[rest] if rest else "")).ljust(width)
+
+
+def sparkline(values: list[float | None], width: int) -> str:
+    """Values as a row of block heights from 0 to their maximum, spread over the width; values that share a cell are
+    averaged."""
+    known = [value for value in values if not _missing(value)]
+    if not known or width <= 0:
+        return " " * width
+    top = max(float(value or 0) for value in known) or 1.0
+    cells: list[str] = []
+    for cell in range(width):
+        first = cell * len(values) // width
+        last = max(first + 1, (cell + 1) * len(values) // width)
+        group = [float(v) for v in values[first:last] if v is not None and not _missing(v)]
+        if not group:
+            cells.append(" ")
+            continue
+        level = round(sum(group) / len(group) / top * (len(_LEVELS) - 1))
+        cells.append(_LEVELS[max(0, min(level, len(_LEVELS) - 1))])
+    return "".join(cells)
