@@ -1,0 +1,228 @@
+"""The JSON Schema of every document: made from the documented views where a document is their rows, written out where not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from explorer.analysis.view import all_views
+from explorer.model.errors import UsageError
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+_VIEW_OF = {
+    "summary": "rank_summary",
+    "health": "run_health",
+    "lines": "lines",
+    "ops": "ops",
+    "kernels": "kernels",
+    "modules": "modules_time",
+    "steps": "steps_summary",
+    "breakdown": "breakdown",
+    "gaps": "gaps",
+    "memory": "memory_summary",
+}
+"""Documents whose rows are the rows of a view."""
+
+_JSON_TYPES = {
+    "INTEGER": "integer",
+    "BIGINT": "integer",
+    "HUGEINT": "integer",
+    "DOUBLE": "number",
+    "BOOLEAN": "boolean",
+    "VARCHAR": "string",
+}
+
+_TEXT = {"type": "string"}
+_WHOLE = {"type": "integer"}
+_SHARE = {"type": "number"}
+_CURSOR = {
+    "type": ["string", "null"],
+    "description": "Pass as cursor for the next page; null: this was the last",
+}
+
+
+def _object(properties: Mapping[str, Any], required: Sequence[str] | None = None) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        "required": list(properties if required is None else required),
+    }
+
+
+def _list(item: Mapping[str, Any]) -> dict[str, Any]:
+    return {"type": "array", "items": dict(item)}
+
+
+_LINE = _object({"file": _TEXT, "line": _WHOLE, "function": _TEXT, "code": _TEXT, "time_ns": _WHOLE})
+_SAVING = _object({"low": _WHOLE, "expected": _WHOLE, "high": _WHOLE})
+_SEVERITY = {"enum": ["high", "medium", "low"]}
+_BASIS = {
+    "enum": ["replay", "bound"],
+    "description": "replay: predicted by replaying the dependency graph; bound: the most it can be",
+}
+_FULL_FINDING = _object(
+    {
+        "id": _TEXT,
+        "rule": _TEXT,
+        "title": _TEXT,
+        "severity": _SEVERITY,
+        "confidence": _SEVERITY,
+        "saving_ns": _SAVING,
+        "saving_share": _SHARE,
+        "saving_basis": _BASIS,
+        "ranks": _list(_WHOLE),
+        "steps": _list(_WHOLE),
+        "lines": _list(_object({"site_id": _WHOLE, **_LINE["properties"], "share": _SHARE})),
+        "evidence": _list(_object({"statement": _TEXT, "sql": _TEXT, "events": _list(_TEXT)})),
+        "advice": _TEXT,
+        "caveats": _list(_TEXT),
+        "symptoms": _list(_TEXT),
+    }
+)
+_BRIEF_FINDING = _object(
+    {
+        "id": _TEXT,
+        "title": _TEXT,
+        "severity": _SEVERITY,
+        "confidence": _SEVERITY,
+        "saving_ns": _SAVING,
+        "saving_share": _SHARE,
+        "saving_basis": _BASIS,
+        "lines": _list(_LINE),
+        "evidence": _list(_TEXT),
+        "advice": _TEXT,
+        "caveats": _list(_TEXT),
+        "symptoms": _list(_TEXT),
+    },
+    (
+        "id",
+        "title",
+        "severity",
+        "confidence",
+        "saving_ns",
+        "saving_share",
+        "saving_basis",
+        "lines",
+        "evidence",
+        "advice",
+    ),
+)
+_HEAD = {"run": _TEXT, "step_ns": _WHOLE, "steps": _WHOLE, "ranks": _WHOLE}
+_NOT_CHECKED = _list(_object({"rule": _TEXT, "reason": _TEXT}))
+
+_WRITTEN: dict[str, tuple[str, dict[str, Any]]] = {
+    "findings": (
+        "neuron-explorer/findings/1",
+        _object(
+            {
+                **_HEAD,
+                "health": _list({"type": "object"}),
+                "findings": _list(_FULL_FINDING),
+                "not_checked": _NOT_CHECKED,
+            }
+        ),
+    ),
+    "findings-brief": (
+        "neuron-explorer/findings-brief/1",
+        _object(
+            {
+                **_HEAD,
+                "findings": _list(_BRIEF_FINDING),
+                "total": _WHOLE,
+                "next_cursor": _CURSOR,
+                "not_checked": _list(_TEXT),
+                "doubts": _list(_TEXT),
+            }
+        ),
+    ),
+    "what-if": (
+        "neuron-explorer/what-if/1",
+        _object(
+            {
+                "run": _TEXT,
+                "edits": _list(_TEXT),
+                "rank": _WHOLE,
+                "steps": _WHOLE,
+                "step_before_ns": _WHOLE,
+                "step_after_ns": _WHOLE,
+                "saving_ns": _WHOLE,
+                "saving_share": _SHARE,
+                "wall_before_ns": _WHOLE,
+                "wall_after_ns": _WHOLE,
+            }
+        ),
+    ),
+    "query": (
+        "neuron-explorer/query/1",
+        _object(
+            {
+                "run": _TEXT,
+                "columns": _list(_TEXT),
+                "rows": _list({"type": "object"}),
+                "truncated": {"type": "boolean"},
+            }
+        ),
+    ),
+    "critical-path": (
+        "neuron-explorer/critical-path/1",
+        _object({"run": _TEXT, "kinds": _list({"type": "object"}), "lines": _list({"type": "object"})}),
+    ),
+    "source": (
+        "neuron-explorer/source/1",
+        _object(
+            {
+                "run": _TEXT,
+                "file": _TEXT,
+                "whole_text": {"type": "boolean"},
+                "lines": _list(_object({"line": _WHOLE, "text": _TEXT})),
+            }
+        ),
+    ),
+    "event": (
+        "neuron-explorer/event/1",
+        _object(
+            {
+                "run": _TEXT,
+                "event": {"type": "object"},
+                "lines": _list({"type": "object"}),
+                "stack": _list({"type": "object"}),
+            }
+        ),
+    ),
+}
+
+DOCUMENTS: tuple[str, ...] = tuple(sorted({*_VIEW_OF, *_WRITTEN}))
+"""Every document with a published schema."""
+
+
+def json_schema(name: str) -> dict[str, Any]:
+    """The JSON Schema of a document. Unknown further keys may be added later. Raises UsageError for an unknown name."""
+    if name in _WRITTEN:
+        identity, body = _WRITTEN[name]
+    elif name in _VIEW_OF:
+        identity, body = f"neuron-explorer/{name}/1", _table(_VIEW_OF[name])
+    else:
+        raise UsageError(f"There is no document '{name}'.", f"Documents: {', '.join(DOCUMENTS)}.")
+    properties = {"schema": {"const": identity}, **body["properties"]}
+    return {
+        "$schema": DIALECT,
+        "title": identity,
+        **body,
+        "properties": properties,
+        "required": ["schema", *body["required"]],
+    }
+
+
+def _table(view: str) -> dict[str, Any]:
+    columns = {
+        column.name: {
+            "type": [_JSON_TYPES.get(column.type, "string"), "null"],
+            "description": column.doc + ("" if column.unit == "-" else f" ({column.unit})"),
+        }
+        for column in all_views()[view].columns
+    }
+    row = _object(columns, ())
+    return _object(
+        {"run": _TEXT, "rows": _list(row), "total": _WHOLE, "next_cursor": _CURSOR}, ("run", "rows")
+    )

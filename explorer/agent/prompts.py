@@ -1,0 +1,17 @@
+"""Texts for agents: how to use the server, and the prompts it offers."""
+
+INSTRUCTIONS = """\
+Answers about one recorded run of a PyTorch program. Start with `bottlenecks`: it names the line to edit, why it is slow,
+what to do and the saving to expect. `finding` gives the evidence, `source` the program's text with costs per line,
+`what_if` the predicted step time of a change, `sql` everything else. Times are integers in nanoseconds, shares 0 to 1,
+ids are RANK:EVENT_ID. Times include the cost of recording; findings are corrected for it. `health` and `not_checked` say
+what this run cannot tell: do not conclude from what is missing."""
+
+FIND_BOTTLENECK = """\
+Find what makes the program{run} slow, and say which line to change.
+1. Call `bottlenecks`. Take the finding with the largest expected saving; read its line, evidence, advice and caveats.
+2. Call `source` around that line to see the code as it ran.
+3. Where the saving matters, check it with `what_if` (for example remove=["line=FILE:LINE"]); work that is hidden behind
+   other work saves nothing.
+4. Answer with: file and line, what it does wrong, the changed code, and the expected saving per step in ms and percent.
+If `bottlenecks` is empty, look at `critical_path` and `breakdown` and say that no single fault stands out."""

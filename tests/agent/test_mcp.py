@@ -1,0 +1,102 @@
+"""The MCP server in a process of its own, asked by the SDK's own client."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from tests.agent.conftest import write_run
+
+mcp = pytest.importorskip("mcp", reason="the mcp extra is not installed")
+
+from mcp import Client, StdioServerParameters  # noqa: E402
+from mcp.client.stdio import stdio_client  # noqa: E402
+
+MAIN = [sys.executable, "-m", "explorer.cli.main", "mcp"]
+
+
+def client(*arguments: str) -> Client:
+    return Client(stdio_client(StdioServerParameters(command=MAIN[0], args=[*MAIN[1:], *arguments])))
+
+
+async def test_a_session_over_stdio(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run")
+    async with client(run) as session:
+        tools = {tool.name: tool for tool in (await session.list_tools()).tools}
+        assert len(tools) <= 15
+        assert all(tool.description and tool.annotations.read_only_hint for tool in tools.values())
+        assert "record" not in tools
+        answer = await session.call_tool("bottlenecks", {})
+        document = json.loads(answer.content[0].text)
+        assert document["schema"] == "neuron-explorer/findings-brief/1"
+        assert document["findings"][0]["lines"][0]["line"] == 9
+        wrong = await session.call_tool("sql", {"text": "SELECT * FROM evnts"})
+        assert wrong.is_error
+        assert "Did you mean events" in wrong.content[0].text
+        refused = await session.call_tool("sql", {"text": "COPY events TO '/tmp/x.csv'"})
+        assert refused.is_error
+        outside = await session.call_tool("summary", {"run": str(tmp_path / "other")})
+        assert outside.is_error
+        assert "does not serve" in outside.content[0].text
+        budget = await session.call_tool("steps" if "steps" in tools else "breakdown", {"max_tokens": 200})
+        assert json.loads(budget.content[0].text)["next_cursor"] is not None
+        prompt = await session.get_prompt("find_the_bottleneck", {})
+        assert "bottlenecks" in prompt.messages[0].content.text
+        resource = await session.read_resource("neuron-explorer://schema/events")
+        assert json.loads(resource.contents[0].text)["name"] == "events"
+
+
+async def test_recording_tools_only_when_allowed(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run")
+    async with client(run, "--allow-record") as session:
+        assert {"record", "import_trace"} <= {tool.name for tool in (await session.list_tools()).tools}
+
+
+def test_http_beyond_loopback_needs_a_token(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [*MAIN, "--http", "--host", "0.0.0.0"], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 2
+    assert "NE_MCP_TOKEN" in done.stderr
+
+
+async def test_http_with_a_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = write_run(tmp_path / "run")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    monkeypatch.setenv("NE_MCP_TOKEN", "secret")
+    server = subprocess.Popen([*MAIN, run, "--http", "--port", str(port)], stderr=subprocess.PIPE)
+    url = f"http://127.0.0.1:{port}/mcp"
+    try:
+        status = None
+        for _ in range(300):
+            try:
+                urllib.request.urlopen(url, timeout=5)
+            except urllib.error.HTTPError as error:
+                status = error.code
+                break
+            except OSError:
+                time.sleep(0.1)
+        assert status == 401
+        import httpx2
+        from mcp.client.streamable_http import streamable_http_client
+
+        headers = {"Authorization": "Bearer secret"}
+        async with (
+            httpx2.AsyncClient(headers=headers) as http,
+            Client(streamable_http_client(url, http_client=http)) as session,
+        ):
+            answer = await session.call_tool("summary", {})
+            assert json.loads(answer.content[0].text)["rows"][0]["steps"] == 10
+    finally:
+        server.terminate()
+        server.wait(30)
