@@ -17,12 +17,15 @@ from explorer.collectors.capture.dimensions import Dimensions
 from explorer.collectors.capture.gc_recorder import GcRecorder
 from explorer.collectors.capture.host_event import HostEvent
 from explorer.collectors.capture.host_info import clock_sample, device_rows, git_commit, host_info
-from explorer.collectors.capture.kineto_window import make_profiler, read_window
+from explorer.collectors.capture.kineto_window import RawWindow, make_profiler, read_window
+from explorer.collectors.capture.main_thread_call import MainThreadCall
 from explorer.collectors.capture.secrets import mask_secrets
 from explorer.collectors.capture.settings import CaptureSettings
 from explorer.collectors.capture.source_paths import SourcePaths, project_root
 from explorer.collectors.capture.source_snapshot import source_rows
+from explorer.collectors.capture.step_marks import OptimizerMarks
 from explorer.collectors.capture.steps import Steps
+from explorer.collectors.capture.termination import Termination
 from explorer.collectors.capture.tracks import Tracks
 from explorer.collectors.capture.window_plan import WindowPlan
 from explorer.collectors.capture.window_tables import Coverage, HostStates, build_window
@@ -31,15 +34,22 @@ from explorer.collectors.lines.replay import Replay
 from explorer.collectors.lines.user_code import UserCode
 from explorer.store.writer import RunWriter
 
+TAKE_UP_SECONDS = 0.1
+"""How long line recording stays off after a hot loop switched it off, unless a step ends before."""
+
 
 class Session:
     """One capture of one process. All methods but `forget_in_child` belong to the thread that started it."""
 
     def __init__(self, settings: CaptureSettings) -> None:
         self.settings = settings
-        self.rank = settings.rank if settings.rank is not None else _environment_rank()
-        self.writer = RunWriter(settings.directory, rank=self.rank, made_by="capture")
-        self.directory = self.writer.directory
+        self.rank = settings.rank if settings.rank is not None else environment_rank()
+        self.directory = settings.directory
+        self._writer: RunWriter | None = None
+        self._cost: dict[str, Any] = {}
+        self._clock: list[dict[str, int]] = []
+        if not settings.lazy:
+            _ = self.writer
         self.profiler: Any = None
         self.thread = threading.get_ident()
         self.in_child = False
@@ -65,6 +75,22 @@ class Session:
         self._next_event = 0
         self._activities: list[Any] = []
         self._failed: str | None = None
+        self._first_mark: int | None = None
+        self._cut_pending = False
+        self._recorder_started = False
+        self.marks = OptimizerMarks(self._optimizer_stepped)
+        self.termination = Termination(self.stop)
+        self._take_up_soon = MainThreadCall(self._take_up)
+
+    @property
+    def writer(self) -> RunWriter:
+        """Made when first needed: a launcher that only starts other processes writes nothing."""
+        if self._writer is None:
+            if self.settings.lazy:
+                self.rank = self.settings.rank if self.settings.rank is not None else environment_rank()
+            self._writer = RunWriter(self.settings.directory, rank=self.rank, made_by="capture")
+            self.directory = self._writer.directory
+        return self._writer
 
     # -- life
 
@@ -73,21 +99,18 @@ class Session:
         settings = self.settings
         self._activities = choose_activities(settings.activities)
         self._calibrate()
-        manifest = self.writer.manifest
-        manifest.host = host_info()
-        manifest.world_size = _world_size()
-        manifest.command = mask_secrets(_command())
-        manifest.git_commit = git_commit(self.paths.root)
-        manifest.clock = [clock_sample()]
-        manifest.attributes["project_root"] = self.paths.root.rstrip("/")
-        self.writer.write("devices", device_rows())
+        self._clock = [clock_sample()]
         if settings.lines:
             self.recorder = self._make_recorder()
+        if self.recorder is not None and threading.current_thread() is threading.main_thread():
+            self.recorder.on_switched_off = self._switched_off
         self.running = True
         self.gc.start()
+        self.marks.start()
+        self.termination.start()
         now = time.time_ns()
         if self.plan.records(0):
-            self._open_window(frame, first=True)
+            self._open_window(frame)
             now = self._window_start
         self.steps.begin(now, self.window if self.recording else None)
 
@@ -98,7 +121,80 @@ class Session:
         if threading.get_ident() != self.thread:
             return
         self.steps.marked_by = "step()"
+        self._cut_pending = False
         self._step_ended(time.time_ns(), frame)
+        if self.recorder is not None and self.recording:
+            self.recorder.take_up(frame)
+
+    def _optimizer_stepped(self) -> None:
+        """Without `step()` calls, the leading optimizer's steps end the program's."""
+        if (
+            not self.running
+            or self.in_child
+            or threading.get_ident() != self.thread
+            or self.steps.marked_by == "step()"
+        ):
+            return
+        now = time.time_ns()
+        if self.steps.marked_by is None:
+            # One step alone may be followed by step() calls that know better; the second settles it.
+            first, self._first_mark = self._first_mark, now
+            if first is None:
+                return
+            self.steps.marked_by = "optimizer.step()"
+            # What came before the first mark holds the program's set-up as well.
+            self.steps.end(first, complete=False)
+            self.plan.step_ended(0)
+            self.steps.begin(first, self.window if self.recording else None)
+        number = self.steps.number
+        if self.recording and not self._cut_pending and self.plan.step_ended(number) == "cut":
+            # The profiler must not stop inside the optimizer's own range: wait for the program's next line.
+            self._cut_pending = True
+            if self._cut_at_next_line(sys._getframe()):
+                return
+        elif self._cut_pending:
+            return
+        elif not self.recording and self.plan.records(number + 1):
+            self._open_at_step_end(sys._getframe())
+            return
+        self.steps.end(now)
+        self.steps.begin(now, self.window if self.recording else None)
+        if self.recorder is not None and self.recording:
+            self.recorder.take_up(sys._getframe())
+
+    def _cut_at_next_line(self, frame: FrameType) -> bool:
+        def cut() -> None:
+            if self._cut_pending and self.running:
+                self._cut_pending = False
+                self._close_and_reopen(time.time_ns(), sys._getframe(2))
+
+        return self.recorder is not None and self.recorder.at_next_line(frame, cut)
+
+    def _open_at_step_end(self, frame: FrameType | None) -> None:
+        now = time.time_ns()
+        self.steps.end(now)
+        self._open_window(frame)
+        self.steps.begin(
+            self._window_start if self.recording else now, self.window if self.recording else None
+        )
+
+    def _close_and_reopen(self, now: int, frame: FrameType | None) -> None:
+        """The open step ends here, and so does the window."""
+        self.steps.end(now)
+        self._close_window(now)
+        if self.plan.records(self.steps.number):
+            self._open_window(frame)
+        self.steps.begin(
+            self._window_start if self.recording else time.time_ns(),
+            self.window if self.recording else None,
+        )
+
+    def _switched_off(self) -> None:
+        self._take_up_soon.after(TAKE_UP_SECONDS)
+
+    def _take_up(self) -> None:
+        if self.running and self.recording and self.recorder is not None:
+            self.recorder.take_up(sys._getframe(2))
 
     def stop(self, frame: FrameType | None = None) -> None:
         """End: write the open window, finish the manifest. Safe to call twice."""
@@ -109,11 +205,18 @@ class Session:
         self.steps.end(now, complete=False)
         if self.recording:
             self._close_window(now)
+        self._disarm()
+        guard.release(self)
+        if self._writer is not None or not self.settings.lazy:
+            self._finish()
+
+    def _disarm(self) -> None:
         if self.recorder is not None:
             self.recorder.stop()
         self.gc.stop()
-        guard.release(self)
-        self._finish()
+        self.marks.stop()
+        self.termination.stop()
+        self._take_up_soon.stop()
 
     def forget_in_child(self) -> None:
         """In a forked child: drop everything, write nothing."""
@@ -121,29 +224,24 @@ class Session:
         self.running = False
         self.recording = False
         self.gc.stop()
+        self.marks.stop()
+        self.termination.forget()
+        self._take_up_soon.forget()
         sys.settrace(None)
         threading.settrace(None)  # type: ignore[arg-type]
 
     # -- steps and windows
 
     def _step_ended(self, now: int, frame: FrameType | None) -> None:
-        was_recorded = self.recording
-        step = self.steps.end(now)
-        if step is None:
-            return
-        if was_recorded:
-            if self.plan.step_ended(step.number) == "cut":
-                self._close_window(now)
-                if self.plan.records(self.steps.number):
-                    self._open_window(frame)
-        elif self.plan.records(self.steps.number):
-            self._open_window(frame)
-        begin = time.time_ns() if self.recording == was_recorded and not was_recorded else now
-        if self.recording and self.window != step.window:
-            begin = self._window_start
-        self.steps.begin(max(begin, now), self.window if self.recording else None)
+        if self.recording and self.plan.step_ended(self.steps.number) == "cut":
+            self._close_and_reopen(now, frame)
+        elif not self.recording and self.plan.records(self.steps.number + 1):
+            self._open_at_step_end(frame)
+        else:
+            self.steps.end(now)
+            self.steps.begin(now, self.window if self.recording else None)
 
-    def _open_window(self, frame: FrameType | None, first: bool = False) -> None:
+    def _open_window(self, frame: FrameType | None) -> None:
         settings = self.settings
         wanted = settings.record_shapes
         self._shapes_now = wanted is True or (wanted == "sample" and not self._shapes_done)
@@ -163,7 +261,7 @@ class Session:
         self.recording = True
         if self.recorder is not None:
             try:
-                if first or not getattr(self, "_recorder_started", False):
+                if not self._recorder_started:
                     self.recorder.start(frame)
                     self._recorder_started = True
                 else:
@@ -184,7 +282,8 @@ class Session:
         try:
             self.profiler.stop()
             stopped = time.time_ns()
-            events = self._write_window(end_ns)
+            raw = read_window(self.profiler)
+            events = self._write_window(raw, end_ns) if len(raw) or self._writer is not None else 0
         except Exception as error:
             self._fail(f"a window could not be written: {error}", detail=traceback.format_exc())
             events, stopped = 0, time.time_ns()
@@ -205,8 +304,7 @@ class Session:
         if not self.settings.compat:
             self.profiler.profiler = None
 
-    def _write_window(self, end_ns: int) -> int:
-        raw = read_window(self.profiler)
+    def _write_window(self, raw: RawWindow, end_ns: int) -> int:
         records = self.recorder.take() if self.recorder is not None else []
         states = HostStates(self.replay.states(records), self._carried, self._window_start, end_ns)
         extra, self.extra = self.extra + self.gc.take(), []
@@ -231,7 +329,7 @@ class Session:
         if host is not None:
             writer.write("host_states", host)
         self._write_small_tables()
-        writer.manifest.capture = self._capture_summary(finished=False)
+        self._describe(finished=False)
         writer.commit()
         return built.events
 
@@ -256,12 +354,26 @@ class Session:
             rows = source_rows(self.dimensions.user_files, self.paths)
             if rows:
                 writer.write("sources", rows)
-        writer.manifest.clock.append(clock_sample())
-        writer.manifest.capture = self._capture_summary(finished=True)
+        self._clock.append(clock_sample())
+        self._describe(finished=True)
         self._say_health()
         writer.close()
         if self.settings.on_run_ready is not None:
             self.settings.on_run_ready(self.directory)
+
+    def _describe(self, *, finished: bool) -> None:
+        """Bring the manifest up to date."""
+        manifest = self.writer.manifest
+        if not manifest.host:
+            manifest.host = host_info()
+            manifest.command = mask_secrets(_command())
+            manifest.git_commit = git_commit(self.paths.root)
+            manifest.attributes["project_root"] = self.paths.root.rstrip("/")
+            self.writer.write("devices", device_rows())
+        manifest.world_size = _world_size() or manifest.world_size
+        manifest.cost = self._cost
+        manifest.clock = self._clock
+        manifest.capture = self._capture_summary(finished=finished)
 
     def _capture_summary(self, *, finished: bool) -> dict[str, Any]:
         settings = self.settings
@@ -374,7 +486,7 @@ class Session:
                 }
         except Exception as error:
             cost["failed"] = str(error)
-        self.writer.manifest.cost = cost
+        self._cost = cost
 
     def _fail(self, message: str, *, detail: str = "", fatal: bool = True) -> None:
         print(f"neuron-explorer: {message}", file=sys.stderr)
@@ -385,7 +497,7 @@ class Session:
             self.plan.spent = True
 
 
-def _environment_rank() -> int:
+def environment_rank() -> int:
     """Rank from torch.distributed where it runs, else from the launcher's environment."""
     torch = sys.modules.get("torch")
     try:

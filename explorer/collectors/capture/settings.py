@@ -32,5 +32,5 @@ class CaptureSettings:
     window_events: int = WINDOW_EVENTS
     user_code: tuple[str, ...] = ()
     library_code: tuple[str, ...] = ()
-    cut_by_time: bool = False
-    """Without steps, cut windows by time too (the `record` command)."""
+    lazy: bool = False
+    """Make the run only when there is something to write (the `record` command, which sees launchers as well)."""

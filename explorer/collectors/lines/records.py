@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any, Protocol
@@ -36,6 +37,8 @@ class LineRecorder(Protocol):
 
     method: str
     hot: dict[CodeType, int]
+    switched_off: int
+    on_switched_off: Callable[[], None] | None
 
     def start(self, frame: Any) -> None:
         """Begin on this thread with `frame` and its callers already running."""
@@ -50,7 +53,11 @@ class LineRecorder(Protocol):
         """Hand over and forget everything recorded so far."""
 
     def at_next_line(self, frame: Any, action: Any) -> bool:
-        """Run `action()` on this thread when `frame` reaches its next line; False where that cannot be arranged."""
+        """Run `action()` on this thread when the innermost recorded frame from `frame` outwards reaches its next line;
+        False where that cannot be arranged."""
+
+    def take_up(self, frame: Any) -> None:
+        """Record again on this thread where a hot loop had switched recording off."""
 
     def stop(self) -> None:
         """End for good and restore what was there before."""

@@ -39,6 +39,7 @@ class SettraceRecorder:
         self.line_budget = line_budget
         self.hot: dict[CodeType, int] = {}
         self.switched_off = 0
+        self.on_switched_off: Callable[[], None] | None = None
         self._threads: list[ThreadRecords] = []
         self._enter: dict[int, Callable[..., Any]] = {}
         self._files: dict[str, dict[int, Any] | None] = {}
@@ -134,6 +135,8 @@ class SettraceRecorder:
                     self._off.add(ident)
                     self.switched_off += 1
                     sys.settrace(None)
+                    if self.on_switched_off is not None:
+                        self.on_switched_off()
                     return None
             entries = known(code.co_filename, unknown)
             if entries is None:
@@ -217,21 +220,39 @@ class SettraceRecorder:
         self._threads = [t for t, r in zip(self._threads, result) if not r.finished or t.records]
         return result
 
+    def take_up(self, frame: FrameType | None) -> None:
+        """On a thread whose recording a hot loop switched off: record again. Does nothing on any other."""
+        if threading.get_ident() in self._off:
+            self.resume(frame)
+
     def at_next_line(self, frame: FrameType | None, action: Callable[[], None]) -> bool:
         ident = threading.get_ident()
-        if frame is None or ident not in self._pushers or sys.gettrace() is not self._enter[ident]:
+        if ident not in self._pushers or sys.gettrace() is not self._enter[ident]:
             return False
-        regular = self._pushers[ident][0](frame.f_code)
+        local_of = self._pushers[ident][0]
+
+        def arm(running: FrameType | None) -> bool:
+            while running is not None and not (running.f_trace is not None and self._recorded(running)):
+                running = running.f_back
+            if running is None:
+                return False
+            running.f_trace = once
+            running.f_trace_lines = True
+            return True
 
         def once(running: FrameType, event: str, arg: Any) -> Any:
+            regular = local_of(running.f_code)
             if event == "return":
-                return regular(running, event, arg)
-            running.f_trace = regular
-            action()
-            return regular(running, event, arg) if sys.gettrace() is not None else regular
+                # The step call was the frame's last line: its caller's next line is the end of the step.
+                regular(running, event, arg)
+                arm(running.f_back)
+            elif event == "line":
+                running.f_trace = regular
+                action()
+                regular(running, event, arg)
+            return regular if event != "exception" else once
 
-        frame.f_trace = once
-        return True
+        return arm(frame)
 
     def stop(self) -> None:
         self._stopped = True

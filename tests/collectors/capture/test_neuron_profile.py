@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import pytest
 
 torch = pytest.importorskip("torch")
+
 
 from explorer import neuron_profile  # noqa: E402
 from explorer.store.reader import RunReader  # noqa: E402
@@ -82,7 +84,7 @@ def test_steps_follow_each_other_and_windows_hold_whole_steps(run: RunReader) ->
     steps = rows(run, "steps")
     assert [step["step"] for step in steps if step["complete"]] == [0, 1, 2, 3, 4]
     assert [step["window"] for step in steps if step["complete"]] == [0, 0, 1, 1, 1]
-    for before, after in zip(steps, steps[1:]):
+    for before, after in itertools.pairwise(steps):
         assert before["start_ns"] + before["duration_ns"] <= after["start_ns"]
 
 
@@ -103,7 +105,7 @@ def test_states_cover_every_window_without_overlap(run: RunReader) -> None:
         start, end = window["start_ns"], window["start_ns"] + window["duration_ns"]
         inside = [s for s in states if start <= s["start_ns"] < end]
         assert sum(s["duration_ns"] for s in inside) == window["duration_ns"]
-        for before, after in zip(inside, inside[1:]):
+        for before, after in itertools.pairwise(inside):
             assert before["start_ns"] + before["duration_ns"] == after["start_ns"]
             assert before["stack_id"] != after["stack_id"]
 

@@ -1,0 +1,196 @@
+"""`record`: run a program as it is and record it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from types import FrameType
+from typing import Annotated, Any
+
+import typer
+
+from explorer.model.errors import UsageError
+
+CONTEXT_SETTINGS = {"allow_interspersed_args": False, "ignore_unknown_options": False}
+
+_FORWARDED = ("SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGCONT", "SIGWINCH")
+
+
+def command(
+    program: Annotated[
+        list[str], typer.Argument(metavar="-- PROGRAM [ARGUMENT]...", help="What to run", show_default=False)
+    ],
+    output: Annotated[
+        str | None,
+        typer.Option("-o", "--output", metavar="RUN", help="Run directory [default: runs/PROGRAM-TIME]"),
+    ] = None,
+    max_events: Annotated[
+        int, typer.Option("--max-events", min=1, help="Stop recording after about this many events per rank")
+    ] = 1_000_000,
+    shapes: Annotated[
+        str, typer.Option("--shapes", help="Input shapes: sample (first window), all or none")
+    ] = "sample",
+    memory: Annotated[bool, typer.Option("--memory", help="Record allocations and frees")] = False,
+    lines: Annotated[bool, typer.Option("--lines/--no-lines", help="Record source lines")] = True,
+    all_threads: Annotated[
+        bool, typer.Option("--all-threads", help="Record ops of every thread, not only the main one")
+    ] = False,
+    user_code: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--user-code", metavar="GLOB", help="Installed files that are user code: 'transformers/models/*'"
+        ),
+    ] = None,
+    sources: Annotated[
+        bool, typer.Option("--sources/--no-sources", help="Store the source text in the run")
+    ] = True,
+) -> int:
+    """Run a PyTorch program and record it: no change to the program is needed, and launchers such as torchrun work.
+
+    Its input, output, signals and exit code pass through untouched. What this tool says goes to standard error; the last
+    line is `run: PATH`.
+    """
+    if shapes not in ("sample", "all", "none"):
+        raise UsageError(f"--shapes {shapes} is unknown.", "Choose sample, all or none.")
+    words = [*program]
+    if words[0] == "--":
+        words = words[1:]
+    if not words:
+        raise UsageError("There is no program to run.", "Try: neuron-explorer record -- python train.py")
+    if words[0].endswith(".py"):
+        words.insert(0, sys.executable)
+    directory = _free_directory(output or _default_directory(words))
+    options: dict[str, Any] = {
+        "directory": directory,
+        "max_events": max_events,
+        "record_shapes": {"sample": "sample", "all": True, "none": False}[shapes],
+        "profile_memory": memory,
+        "lines": lines,
+        "threads": "all" if all_threads else "main",
+        "user_code": user_code or [],
+        "sources": sources,
+    }
+    code = _run(words, _environment(options))
+    _report(directory)
+    if code < 0:
+        _die_of(-code)
+    return code
+
+
+def _free_directory(wanted: str) -> str:
+    """The wanted directory, or the first sibling that holds no run. Raises UsageError where nothing can be written."""
+    from explorer.store.reader import is_run
+
+    path, number = os.path.abspath(wanted), 2
+    while is_run(path):
+        path = f"{os.path.abspath(wanted)}-{number}"
+        number += 1
+    try:
+        os.makedirs(path, exist_ok=True)
+        if not os.access(path, os.W_OK):
+            raise PermissionError(13, "Permission denied")
+    except OSError as error:
+        raise UsageError(
+            f"Cannot write the run to {path}: {error.strerror or error}.", "Choose another directory with -o."
+        ) from error
+    return path
+
+
+def _default_directory(words: list[str]) -> str:
+    """runs/<script>-<time>"""
+    import time
+
+    script = next((word for word in words if word.endswith(".py")), None)
+    if script is None and "-m" in words[:-1]:
+        script = words[words.index("-m") + 1]
+    name = os.path.splitext(os.path.basename(script or words[0]))[0] or "program"
+    return os.path.join("runs", f"{name}-{time.strftime('%Y%m%d-%H%M%S')}")
+
+
+def _environment(options: dict[str, Any]) -> dict[str, str]:
+    import json
+
+    import explorer
+    from explorer.collectors.capture.zero_code import HOME, RECORD
+
+    package = os.path.dirname(os.path.abspath(explorer.__file__))
+    bootstrap = os.path.join(package, "collectors", "capture", "bootstrap")
+    paths = [bootstrap, *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(paths),
+        RECORD: json.dumps(options),
+        HOME: os.path.dirname(package),
+        # Quietens the profiler's own messages; it reads this when its library is loaded.
+        "KINETO_LOG_LEVEL": os.environ.get("KINETO_LOG_LEVEL", "6"),
+    }
+
+
+def _run(words: list[str], environment: dict[str, str]) -> int:
+    """Run the program with our own standard streams; returns its code, negative for the signal that ended it."""
+    child: subprocess.Popen[bytes] | None = None
+    early: list[int] = []
+
+    def forward(number: int, frame: FrameType | None) -> None:
+        if child is None:
+            early.append(number)
+        elif number != signal.SIGINT or not _from_terminal():
+            child.send_signal(number)
+
+    names = [getattr(signal, name) for name in (*_FORWARDED, "SIGINT") if hasattr(signal, name)]
+    previous = {number: signal.signal(number, forward) for number in names}
+    try:
+        try:
+            child = subprocess.Popen(words, env=environment)
+        except OSError as error:
+            raise UsageError(f"Cannot run {words[0]}: {error.strerror or error}.") from error
+        for number in early:
+            child.send_signal(number)
+        return child.wait()
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+
+def _from_terminal() -> bool:
+    """Whether Ctrl-C was pressed: then the terminal has sent it to the program already."""
+    for stream in (0, 1, 2):
+        try:
+            return os.tcgetpgrp(stream) == os.getpgrp()
+        except OSError:
+            continue
+    return False
+
+
+def _report(directory: str) -> None:
+    from explorer.store.reader import is_run
+
+    sys.stdout.flush()
+    if is_run(directory):
+        print(f"run: {_short(directory)}", file=sys.stderr, flush=True)
+        return
+    print(
+        "neuron-explorer: nothing was recorded: no Python process of the program ran a torch operator "
+        "(or it ran with -E, -I or -S, which switch recording off).",
+        file=sys.stderr,
+        flush=True,
+    )
+    try:
+        os.rmdir(directory)
+        os.rmdir(os.path.dirname(directory))
+    except OSError:
+        # Not empty: not ours to remove.
+        pass
+
+
+def _short(directory: str) -> str:
+    relative = os.path.relpath(directory)
+    return directory if relative.startswith("..") else relative
+
+
+def _die_of(number: int) -> None:
+    """End as the program ended, so that shells and schedulers see the same signal."""
+    signal.signal(number, signal.SIG_DFL) if number not in (signal.SIGKILL, signal.SIGSTOP) else None
+    os.kill(os.getpid(), number)

@@ -1,0 +1,111 @@
+"""Recording a program that knows nothing of it: wait for `import torch`, record until the interpreter ends."""
+
+from __future__ import annotations
+
+import atexit
+import importlib.machinery
+import json
+import os
+import sys
+import threading
+from types import FrameType, ModuleType
+from typing import Any
+
+RECORD = "NEURON_EXPLORER_RECORD"
+"""Environment variable with the JSON of the options: directory and keyword arguments of CaptureSettings."""
+
+HOME = "NEURON_EXPLORER_HOME"
+"""Environment variable with the folder that holds the package `explorer`."""
+
+_session: Any = None
+
+
+def arm() -> None:
+    """Begin recording when this process imports torch."""
+    if "torch" in sys.modules:
+        begin(sys._getframe(1))
+    else:
+        sys.meta_path.insert(0, TorchWatcher())
+
+
+class TorchWatcher:
+    """A finder that finds nothing: it lets the real ones find torch, and begins when torch is loaded."""
+
+    def find_spec(self, name: str, path: Any = None, target: ModuleType | None = None) -> Any:
+        if name != "torch":
+            return None
+        if self in sys.meta_path:
+            sys.meta_path.remove(self)
+        spec = None
+        for finder in sys.meta_path:
+            find = getattr(finder, "find_spec", None)
+            spec = find(name, path, target) if find is not None else None
+            if spec is not None:
+                break
+        if spec is None or spec.loader is None or not hasattr(spec.loader, "exec_module"):
+            return spec
+        execute = spec.loader.exec_module
+
+        def exec_module(module: ModuleType) -> None:
+            spec.loader.exec_module = execute  # type: ignore[method-assign,union-attr]
+            execute(module)
+            begin(_program_frame())
+
+        if isinstance(spec, importlib.machinery.ModuleSpec):
+            spec.loader.exec_module = exec_module  # type: ignore[method-assign]
+        return spec
+
+
+def begin(frame: FrameType | None) -> None:
+    """Start the capture of this process; a failure is said and the program goes on."""
+    global _session
+    if _session is not None:
+        return
+    if threading.current_thread() is not threading.main_thread():
+        from explorer.collectors.capture.main_thread_call import MainThreadCall
+
+        waiting = MainThreadCall(lambda: begin(sys._getframe(3)))
+        waiting.after(0.0)
+        _waiting.append(waiting)
+        return
+    try:
+        from explorer.collectors.capture import guard
+        from explorer.collectors.capture.kineto_window import quiet
+        from explorer.collectors.capture.session import Session
+        from explorer.collectors.capture.settings import CaptureSettings
+
+        quiet()
+        options = json.loads(os.environ[RECORD])
+        options["user_code"] = tuple(options.get("user_code", ()))
+        options["library_code"] = tuple(options.get("library_code", ()))
+        session = Session(CaptureSettings(lazy=True, **options))
+        if guard.acquire(session) is not None:
+            return
+        _session = session
+        atexit.register(end)
+        session.start(frame)
+    except Exception as error:
+        print(f"neuron-explorer: recording could not start: {type(error).__name__}: {error}", file=sys.stderr)
+
+
+_waiting: list[Any] = []
+
+
+def end() -> None:
+    """Finish the run; registered with atexit."""
+    if _session is not None:
+        try:
+            _session.stop()
+        except Exception as error:
+            print(f"neuron-explorer: the run is incomplete: {type(error).__name__}: {error}", file=sys.stderr)
+
+
+def _program_frame() -> FrameType | None:
+    """The innermost frame that is neither ours nor the import system's."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        name = str(frame.f_globals.get("__name__", ""))
+        if not name.startswith(("explorer.", "importlib")):
+            return frame
+        frame = frame.f_back
+    return None

@@ -1,0 +1,152 @@
+"""`neuron-explorer record`: the program is untouched, the run is complete."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from explorer.store.reader import RunReader
+
+pytest.importorskip("torch")
+pytestmark = pytest.mark.capture
+
+TRAIN = """
+import sys
+import torch
+weight = torch.ones(4, 4, requires_grad=True)
+optimizer = torch.optim.SGD([weight], lr=0.1, foreach=False)
+for step in range(6):
+    loss = (torch.ones(2, 4) @ weight).sum()
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+print("said", sys.stdin.read(), sys.argv[1:])
+print("complained", file=sys.stderr)
+sys.exit(7)
+"""
+
+
+def record(
+    folder: Path, text: str, *arguments: str, given: str = "", options: tuple[str, ...] = ()
+) -> subprocess.CompletedProcess[str]:
+    """Run a program text under `record`."""
+    (folder / "program.py").write_text(text)
+    return subprocess.run(
+        [
+            *(sys.executable, "-m", "explorer.cli.main", "record", "-o", str(folder / "run"), *options, "--"),
+            *(sys.executable, str(folder / "program.py"), *arguments),
+        ],
+        input=given,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        cwd=Path(__file__).resolve().parents[3],
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.CompletedProcess[str]]:
+    folder = tmp_path_factory.mktemp("trained")
+    return folder, record(folder, TRAIN, "--epochs", "3", given="hello")
+
+
+def test_output_input_arguments_and_exit_code_pass_through(
+    trained: tuple[Path, subprocess.CompletedProcess[str]],
+) -> None:
+    folder, done = trained
+    assert done.returncode == 7
+    assert done.stdout == "said hello ['--epochs', '3']\n"
+    assert done.stderr.splitlines() == ["complained", f"run: {folder / 'run'}"]
+    run = RunReader(folder / "run")
+    steps = [(s["step"], s["complete"]) for s in run.read("steps").to_pylist()]
+    # Steps end with the optimizer's; the first also holds the set-up, the last is what comes after the loop.
+    assert steps == [(0, False), (1, True), (2, True), (3, True), (4, True), (5, True), (6, False)]
+    assert run.manifests[0].capture["steps_marked_by"] == "optimizer.step()"
+    assert run.manifests[0].finished
+    sites = {s["site_id"]: s for s in run.read("sites").to_pylist()}
+    lines = {
+        sites[e["site_id"]]["line"]
+        for e in run.read("events").to_pylist()
+        if e["name"] in ("aten::mm", "MmBackward0")
+    }
+    assert lines == {7}
+
+
+def test_whole_optimizer_ranges_survive_the_cut(
+    trained: tuple[Path, subprocess.CompletedProcess[str]],
+) -> None:
+    events = RunReader(trained[0] / "run").read("events").to_pylist()
+    assert [e["step"] for e in events if e["name"] == "Optimizer.step#SGD.step"] == [0, 1, 2, 3, 4, 5]
+
+
+def test_a_crash_is_the_programs_own_and_the_run_is_written(tmp_path: Path) -> None:
+    done = record(tmp_path, "import torch\ntorch.ones(3) + 1\nraise ValueError('mine')\n")
+    assert done.returncode == 1
+    assert "ValueError: mine" in done.stderr
+    assert "explorer" not in done.stderr.split("Traceback", 1)[1].split("ValueError")[0]
+    assert "aten::add" in RunReader(tmp_path / "run").read("events").column("name").to_pylist()
+
+
+def test_termination_saves_the_open_window(tmp_path: Path) -> None:
+    text = "import torch, time\ntorch.ones(3) + 1\nprint('ready', flush=True)\nfor _ in range(600): time.sleep(0.1)\n"
+    (tmp_path / "program.py").write_text(text)
+    with subprocess.Popen(
+        [
+            *(sys.executable, "-m", "explorer.cli.main", "record", "-o", str(tmp_path / "run"), "--"),
+            *(sys.executable, str(tmp_path / "program.py")),
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(0.2)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == -signal.SIGTERM
+        assert process.stderr is not None
+        assert process.stderr.read().splitlines()[-1] == f"run: {tmp_path / 'run'}"
+    assert "aten::add" in RunReader(tmp_path / "run").read("events").column("name").to_pylist()
+
+
+def test_a_program_without_torch_leaves_nothing_behind(tmp_path: Path) -> None:
+    done = record(tmp_path, "print('hi')\n")
+    assert (done.returncode, done.stdout) == (0, "hi\n")
+    assert "nothing was recorded" in done.stderr
+    assert not (tmp_path / "run").exists()
+
+
+def test_an_unwritable_output_is_said_before_the_program_runs(tmp_path: Path) -> None:
+    (tmp_path / "run").write_text("a file")
+    done = record(tmp_path, "print('hi')\n")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_missing_program_is_a_usage_error(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "explorer.cli.main",
+            "record",
+            "-o",
+            str(tmp_path / "run"),
+            "--",
+            "no-such-program",
+        ],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "Cannot run no-such-program" in done.stderr
