@@ -1,0 +1,1 @@
+"""Import of Kineto and Chrome trace JSON: text in chunks, columns, links, tables."""

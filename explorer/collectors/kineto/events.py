@@ -1,0 +1,43 @@
+"""The numbers of all events of a trace as arrays: what linking needs, without names and attributes as text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+
+@dataclass
+class Events:
+    """Parallel arrays, one entry per event. Absent numbers are `launches.NONE`.
+
+    `nest` is the track for nesting: events of one track that lie on different async ids do not nest. `name`, `category`
+    and `source_category` are positions in `names`, `categories` and `source_categories`.
+    """
+
+    row: Ints
+    track: Ints
+    nest: Ints
+    name: Ints
+    category: Ints
+    source_category: Ints
+    start: Ints
+    duration: Ints
+    on_device: Flags
+    asynchronous: Flags
+    correlation: Ints
+    external: Ints
+    sequence: Ints
+    forward_thread: Ints
+    names: list[str]
+    categories: list[str]
+    source_categories: list[str | None]
+
+    def category_in(self, *wanted: str) -> Flags:
+        """Which events have one of our categories."""
+        table = np.array([category in wanted for category in self.categories], bool)
+        return table[self.category] if len(table) else np.zeros(len(self.category), bool)

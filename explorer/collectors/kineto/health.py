@@ -1,0 +1,166 @@
+"""What a reader of the run must know about the trace: gaps, repairs, losses, missing facts."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from explorer.collectors.kineto.collecting import Collected
+from explorer.collectors.kineto.launches import NONE
+from explorer.collectors.kineto.lines import Lines
+from explorer.collectors.kineto.linking import Links
+from explorer.collectors.kineto.splitter import TraceText
+from explorer.collectors.source import Source
+from explorer.store.writer import RunWriter
+
+
+def tell(
+    source: Source,
+    text: TraceText,
+    rows: pa.Table,
+    found: Collected,
+    links: Links,
+    lines: Lines,
+    writer: RunWriter,
+) -> None:
+    """Fill the manifest's inputs, losses, repairs and attributes, and the health table."""
+    manifest = writer.manifest
+    for lost in text.lost:
+        manifest.losses.append({"offset": lost.offset, "size_bytes": len(lost.text), "reason": lost.reason})
+    for kind, count in sorted(text.repairs.items()):
+        manifest.repairs.append({"kind": kind, "count": count, "first_offset": text.first_repair})
+    manifest.attributes["top_level"] = json.loads(json.dumps(text.top_level, default=str))
+    manifest.attributes["clock"] = found.clock.kind
+    world = text.top_level.get("distributedInfo")
+    if isinstance(world, dict) and isinstance(world.get("world_size"), int):
+        manifest.world_size = world["world_size"]
+    _damage(text, writer)
+    _events(found, links, lines, writer)
+
+
+def _damage(text: TraceText, writer: RunWriter) -> None:
+    if text.damage:
+        writer.health(
+            "damaged_container", "error", 1, f"The file is damaged: {text.damage}. What came before was read."
+        )
+        writer.manifest.losses.append(
+            {"offset": text.bytes_read, "size_bytes": None, "reason": "damaged_container"}
+        )
+    if not text.closed and text.container == "object":
+        writer.health(
+            "truncated",
+            "error",
+            1,
+            f"The trace ends early, after {text.bytes_read:,} bytes: its list of events is not closed.",
+            "Copy the file again, or let the profiler finish writing.",
+            "steps, breakdown",
+        )
+        if not text.lost:
+            writer.manifest.losses.append(
+                {"offset": text.bytes_read, "size_bytes": None, "reason": "truncated"}
+            )
+    elif not text.closed:
+        writer.health(
+            "unclosed_array",
+            "info",
+            1,
+            "The list of events is not closed, which the format allows; it may also be cut off.",
+        )
+    if text.lost:
+        first = text.lost[0]
+        writer.health(
+            "unreadable_text",
+            "error",
+            len(text.lost),
+            f"{len(text.lost)} stretches of the file could not be read (the first at byte {first.offset:,}); they are in quarantine.",
+        )
+    for kind, count in sorted(text.repairs.items()):
+        writer.health(
+            "repaired_text",
+            "warning",
+            count,
+            f"{count} places were repaired: {kind.replace('_', ' ')} (first repair at byte {text.first_repair or 0:,}).",
+        )
+
+
+def _events(found: Collected, links: Links, lines: Lines, writer: RunWriter) -> None:
+    events = found.events
+    for reason, count in sorted(Counter(reason for _, reason in found.refused).items()):
+        writer.health(
+            "quarantined_rows",
+            "warning",
+            count,
+            f"{count} rows could not become events: {reason.replace('_', ' ')}.",
+        )
+    if int(found.unfinished.sum()):
+        writer.health(
+            "unfinished_events",
+            "warning",
+            int(found.unfinished.sum()),
+            "Events begun and never ended are taken to last until the end of the trace.",
+        )
+    if found.clock.kind == "relative" and len(events.start):
+        writer.health(
+            "no_absolute_time",
+            "info",
+            1,
+            "The trace does not say when it was recorded (no baseTimeNanoseconds): times are relative to an unknown instant.",
+            None,
+            "ranks, telemetry",
+        )
+    device = events.on_device & events.category_in("kernel", "copy", "fill", "collective")
+    total = int(device.sum())
+    unlinked = int((device & (links.launch < 0)).sum())
+    if unlinked:
+        writer.health(
+            "unlinked_kernels",
+            "warning" if unlinked > 0.05 * total else "info",
+            unlinked,
+            f"{unlinked} of {total} device events have no launch in the trace.",
+            "Profile whole steps; work enqueued before the profiler started has no launch.",
+            "lines, launches",
+        )
+    calls = ~events.on_device & (events.correlation != NONE) & events.category_in("runtime")
+    if total and calls.any():
+        named = (
+            np.array([("aunch" in name and "Kernel" in name) for name in events.names], bool)[events.name]
+            & calls
+        )
+        used = np.zeros(len(events.start), bool)
+        used[links.launch[links.launch >= 0]] = True
+        idle = int((named & ~used).sum())
+        if idle:
+            writer.health(
+                "launches_without_kernel",
+                "info",
+                idle,
+                f"{idle} kernel launches have no device event: the profiler stopped first, or lost records.",
+                None,
+                "kernels",
+            )
+    if len(events.start) and not (lines.site > 0).any():
+        writer.health(
+            "no_lines",
+            "info",
+            1,
+            "The trace holds no Python stacks, so nothing can be charged to source lines.",
+            "Record with neuron-explorer record, or with_stack=True.",
+            "lines",
+        )
+
+
+def input_entry(source: Source, sha256: str | None, counts: dict[str, int]) -> dict[str, Any]:
+    """The manifest's entry about an input file."""
+    return {
+        "path": source.path,
+        "member": source.member,
+        "size_bytes": source.size_bytes,
+        "sha256": sha256,
+        "format": "kineto",
+        "container": source.container,
+        "rows": counts.get("source_total", 0),
+    }

@@ -1,0 +1,265 @@
+"""From rows to linked events: tracks, categories, parents, launches, ops, forward ops, steps, lines, modules."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from explorer.collectors.kineto.categories import STEP_NAME, is_runtime
+from explorer.collectors.kineto.events import Events
+from explorer.collectors.kineto.flows import bind, pair_halves
+from explorer.collectors.kineto.launches import NONE, match_by_number
+from explorer.collectors.kineto.nesting import nearest, parents, self_times, sweep_order
+from explorer.collectors.kineto.phases import phase_of_name, phases
+
+Ints = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+TIE_ORDER = {
+    "step": 0,
+    "annotation": 1,
+    "data": 1,
+    "python": 2,
+    "op": 3,
+    "collective": 4,
+    "runtime": 5,
+    "sync": 5,
+}
+LAUNCH_FLOWS = ("ac2g", "async", "async_cpu_to_gpu", "async_npu", "HostToDevice")
+FORWARD_FLOWS = ("fwdbwd", "forward_backward")
+
+
+@dataclass
+class Links:
+    """Per event, positions of other events (-1: none), numbers and phases; and the arrows between events."""
+
+    parent: Ints
+    own: Ints
+    launch: Ints
+    op: Ints
+    forward: Ints
+    step: Ints
+    phase: Ints
+    order: Ints
+    edges: dict[str, tuple[Ints, Ints]] = field(default_factory=dict)
+    steps: list[dict[str, Any]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Halves:
+    """Halves of flow arrows: `key` numbers (category, id) pairs, `category` is as the source gave it."""
+
+    key: Ints
+    track: Ints
+    instant: Ints
+    is_source: Flags
+    category: npt.NDArray[np.object_]
+
+
+def link_events(events: Events, halves: Halves) -> Links:
+    """Resolve everything the source expresses by numbers and by time."""
+    end = events.start + events.duration
+    tie = np.array([TIE_ORDER.get(c, 3) for c in events.categories], np.int64)[events.category]
+    order = sweep_order(events.nest, events.start, end, tie * len(end) + np.arange(len(end)))
+    parent = parents(events.nest, events.start, end, order)
+    own = self_times(events.start, end, parent, order)
+
+    device, host = events.on_device, ~events.on_device
+    is_op = host & events.category_in("op", "collective", "data")
+    arrows = _arrows(events, halves, end, order)
+    launch = _launches(events, parent, arrows)
+    op = _ops(events, parent, launch, is_op)
+    forward = _forwards(events, parent, is_op, arrows)
+    step, steps = _steps(events, launch, end)
+    phase = _phases(events, parent, launch, op, forward)
+
+    links = Links(parent, own, launch, op, forward, step, phase, order, steps=steps)
+    launched = np.flatnonzero(device & (launch >= 0))
+    links.edges["launch"] = (launch[launched], launched)
+    backward = np.flatnonzero((forward >= 0) & (_at(forward, parent) != forward))
+    links.edges["forward_backward"] = (forward[backward], backward)
+    for category, (sources, targets) in arrows.items():
+        if category not in LAUNCH_FLOWS and category not in FORWARD_FLOWS:
+            known = links.edges.get("flow", (np.empty(0, np.int64), np.empty(0, np.int64)))
+            links.edges["flow"] = (np.append(known[0], sources), np.append(known[1], targets))
+    return links
+
+
+def _at(values: Ints, index: Ints) -> Ints:
+    """values[index], -1 where index is -1."""
+    return np.where(index >= 0, values[index], -1)
+
+
+def _arrows(events: Events, halves: Halves, end: Ints, order: Ints) -> dict[str, tuple[Ints, Ints]]:
+    """By flow category the events at both ends of each arrow."""
+    result: dict[str, tuple[Ints, Ints]] = {}
+    if not len(halves.key):
+        return result
+    sources, targets = pair_halves(halves.key, halves.instant, halves.is_source)
+    plain = events.asynchronous
+    usable = order[~plain[order]]
+    if len(usable) == 0:
+        return result
+    categories = halves.category[sources]
+    bound = np.full(len(halves.key), -1, np.int64)
+    needed = np.unique(np.append(sources, targets))
+    bound[needed] = bind(
+        halves.track[needed], halves.instant[needed], events.track, events.start, end, usable
+    )
+    for category in set(categories.tolist()):
+        mine = categories == category
+        first, second = bound[sources[mine]], bound[targets[mine]]
+        good = (first >= 0) & (second >= 0) & (first != second)
+        result[category] = (first[good], second[good])
+    return result
+
+
+def _launches(events: Events, parent: Ints, arrows: dict[str, tuple[Ints, Ints]]) -> Ints:
+    """Device event to host call: by correlation, else by flow arrow."""
+    launch = np.full(len(events.start), -1, np.int64)
+    runtime_source = np.array([is_runtime(c) or c is None for c in events.source_categories], bool)
+    queueing = np.array([(c or "").lower() in ("enqueue", "dequeue") for c in events.source_categories], bool)
+    calls = np.flatnonzero(
+        ~events.on_device
+        & events.category_in("runtime", "sync")
+        & runtime_source[events.source_category]
+        & ~queueing[events.source_category]
+        & (events.correlation != NONE)
+    )
+    wanted = np.flatnonzero(events.on_device & (events.correlation != NONE))
+    found = match_by_number(
+        events.correlation[wanted], events.start[wanted], events.correlation[calls], events.start[calls]
+    )
+    good = found >= 0
+    launch[wanted[good]] = calls[found[good]]
+    for category in LAUNCH_FLOWS:
+        if category in arrows:
+            sources, targets = arrows[category]
+            fits = events.on_device[targets] & ~events.on_device[sources] & (launch[targets] < 0)
+            launch[targets[fits]] = sources[fits]
+    return launch
+
+
+def _ops(events: Events, parent: Ints, launch: Ints, is_op: Flags) -> Ints:
+    """Innermost responsible op: by the op number the source recorded, else the op around the event or its launch."""
+    around = nearest(parent, is_op, itself=False)
+    op = np.where(events.on_device, -1, around)
+    ops = np.flatnonzero(is_op & (events.external != NONE))
+    wanted = np.flatnonzero(
+        ~is_op & (events.external != NONE) & (events.on_device | events.category_in("runtime", "sync"))
+    )
+    found = match_by_number(
+        events.external[wanted], events.start[wanted], events.external[ops], events.start[ops]
+    )
+    good = found >= 0
+    op[wanted[good]] = ops[found[good]]
+    missing = events.on_device & (op < 0) & (launch >= 0)
+    launcher = launch[missing]
+    # An op can itself be the source of the arrow (Ascend's torch_to_npu).
+    op[missing] = np.where(is_op[launcher], launcher, op[launcher])
+    return op
+
+
+def _forwards(events: Events, parent: Ints, is_op: Flags, arrows: dict[str, tuple[Ints, Ints]]) -> Ints:
+    """Backward op, and everything in it, to the forward op: by flow arrow, else by autograd sequence number."""
+    forward = np.full(len(events.start), -1, np.int64)
+    for category in FORWARD_FLOWS:
+        if category in arrows:
+            sources, targets = arrows[category]
+            fits = is_op[sources] & is_op[targets]
+            forward[targets[fits]] = sources[fits]
+    numbered = is_op & (events.sequence != NONE) & (events.sequence >= 0)
+    backward = numbered & (events.forward_thread != NONE) & (events.forward_thread > 0) & (forward < 0)
+    ahead = np.flatnonzero(numbered & ~((events.forward_thread != NONE) & (events.forward_thread > 0)))
+    wanted = np.flatnonzero(backward)
+    if len(wanted) and len(ahead) and len(np.unique(events.forward_thread[wanted])) == 1:
+        found = match_by_number(
+            events.sequence[wanted], events.start[wanted], events.sequence[ahead], events.start[ahead]
+        )
+        good = (found >= 0) & (events.start[ahead[found]] < events.start[wanted])
+        forward[wanted[good]] = ahead[found[good]]
+    marked = forward >= 0
+    holder = nearest(parent, marked, itself=True)
+    return _at(forward, holder)
+
+
+def _steps(events: Events, launch: Ints, end: Ints) -> tuple[Ints, list[dict[str, Any]]]:
+    """Step number of every event: by start time on the host, by its launch on a device; and the rows of `steps`."""
+    step = np.full(len(events.start), -1, np.int64)
+    marks = np.flatnonzero(events.category_in("step") & ~events.on_device)
+    rows: list[dict[str, Any]] = []
+    if not len(marks):
+        return step, rows
+    marks = marks[np.argsort(events.start[marks], kind="stable")]
+    numbers = np.array(
+        [
+            int(found.group(1)) if (found := STEP_NAME.fullmatch(events.names[n])) else -1
+            for n in events.name[marks]
+        ]
+    )
+    seen: set[tuple[int, int]] = set()
+    typical = float(np.median(events.duration[marks]))
+    for place, (mark, number) in enumerate(zip(marks.tolist(), numbers.tolist())):
+        if (number, int(events.start[mark])) in seen:
+            continue
+        seen.add((number, int(events.start[mark])))
+        last = place == len(marks) - 1
+        rows.append(
+            {
+                "step": number,
+                "start_ns": int(events.start[mark]),
+                "duration_ns": int(events.duration[mark]),
+                # The step open when the profiler stopped is cut by it.
+                "complete": not (last and len(marks) > 1 and events.duration[mark] < 0.1 * typical),
+                "phase": None,
+                "window": None,
+                "pause_ns": None,
+            }
+        )
+    starts, ends = events.start[marks], end[marks]
+    position = np.searchsorted(starts, events.start, "right") - 1
+    inside = (position >= 0) & (events.start < ends[np.maximum(position, 0)])
+    host = inside & ~events.on_device
+    step[host] = numbers[position[host]]
+    linked = events.on_device & (launch >= 0)
+    step[linked] = step[launch[linked]]
+    # Work without a launch takes the step of the device-side range of its step, where there is one.
+    ranges = np.flatnonzero(events.on_device & events.category_in("annotation"))
+    ranges = np.array(
+        [r for r in ranges.tolist() if STEP_NAME.fullmatch(events.names[events.name[r]])], np.int64
+    )
+    if len(ranges):
+        of_range = np.array(
+            [
+                int(m.group(1))
+                for r in ranges.tolist()
+                if (m := STEP_NAME.fullmatch(events.names[events.name[r]]))
+            ]
+        )
+        step[ranges] = of_range
+        for track in np.unique(events.track[ranges]):
+            mine = np.flatnonzero(events.track[ranges] == track)
+            mine = mine[np.argsort(events.start[ranges[mine]], kind="stable")]
+            loose = np.flatnonzero(events.on_device & (events.track == track) & (step < 0))
+            place = np.searchsorted(events.start[ranges[mine]], events.start[loose], "right") - 1
+            fits = (place >= 0) & (events.start[loose] < end[ranges[mine]][np.maximum(place, 0)])
+            step[loose[fits]] = of_range[mine[place[fits]]]
+    return step, rows
+
+
+def _phases(events: Events, parent: Ints, launch: Ints, op: Ints, forward: Ints) -> Ints:
+    opened_by_name = np.zeros(len(events.names) * len(events.categories), np.int64)
+    code = events.name * len(events.categories) + events.category
+    for value in np.unique(code):
+        name, category = divmod(int(value), len(events.categories))
+        opened_by_name[value] = phase_of_name(events.names[name], events.categories[category])
+    is_forward = np.zeros(len(parent), bool)
+    is_forward[forward[forward >= 0]] = True
+    phase = phases(parent, opened_by_name[code], is_forward)
+    source = np.where(op >= 0, op, launch)
+    linked = events.on_device & (source >= 0)
+    phase[linked] = phase[source[linked]]
+    return phase

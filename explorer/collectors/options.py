@@ -1,0 +1,26 @@
+"""Settings of an import, the same for every format."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from explorer.collectors.source import Limits
+
+Progress = Callable[[int, int | None], None]
+"""Called with the bytes of input done and the bytes in all, where known."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImportOptions:
+    """`rank` overrides what the source says; `processes` and `memory_bytes` bound what an import uses."""
+
+    rank: int | None = None
+    limits: Limits = field(default_factory=Limits)
+    processes: int | None = None
+    memory_bytes: int = 1 << 30
+    progress: Progress | None = None
+
+
+DEFAULTS = ImportOptions()
+"""The settings an import has when nothing is said."""
