@@ -9,6 +9,8 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, Protocol
 
+import numpy as np
+
 from explorer.analysis import rules as rules_package
 from explorer.analysis.engine import Engine
 from explorer.analysis.intervals import Intervals
@@ -93,11 +95,10 @@ def find(
     whole = Intervals.of([scope.start_ns], [scope.end_ns])
     # Recording cost per step lies inside the step; what lies between steps in scope is taken off in proportion.
     inside = cost.inside_ns(whole) * min(1.0, scope.total_ns / max(1, whole.total_ns))
-    mean_ns = (scope.total_ns - inside) / scope.count
-    step_ns = round(scope.median_ns * mean_ns / max(1, scope.mean_ns))
+    step_ns = round(scope.median_ns * (scope.total_ns - inside) / scope.total_ns)
     candidates, not_checked = _ask(asked, context, cost, replay)
     kept = _without_symptoms(candidates)
-    findings = _finished(kept, context, mean_ns, step_ns, health)
+    findings = _finished(kept, context, step_ns, health)
     return Findings(
         run=engine.reader.directory,
         step_ns=step_ns,
@@ -140,11 +141,22 @@ def _candidate(
         f"SELECT start_ns, start_ns + duration_ns AS end_ns FROM ({draft.affected})"
     ).arrow()
     time = Intervals.of(table.column("start_ns").to_numpy(), table.column("end_ns").to_numpy())
-    factor = 1.0
+    factor = _typical(time, context.scope)
     if draft.side == "host" and time.total_ns:
-        factor = 1 - cost.inside_ns(time) / time.total_ns
+        factor *= 1 - cost.inside_ns(time) / time.total_ns
     saving = replay(draft, context.scope) if replay else None
     return _Candidate(rule, draft, time, saving or _scaled(draft.saving, factor), factor)
+
+
+def _typical(time: Intervals, scope: StepScope) -> float:
+    """Median over mean of the affected time per step: a rule's sums are means, and a finding speaks of the median step.
+
+    1 where most steps have none of it (a checkpoint every tenth step): there the mean is what it costs.
+    """
+    bounds = np.array(scope.spans, dtype=np.int64)
+    per_step = time.covered_before(bounds[:, 1]) - time.covered_before(bounds[:, 0])
+    median, mean = float(np.median(per_step)), float(np.mean(per_step))
+    return min(1.0, median / mean) if median > 0 else 1.0
 
 
 def _without_symptoms(candidates: list[_Candidate]) -> list[_Candidate]:
@@ -174,21 +186,19 @@ def _without_symptoms(candidates: list[_Candidate]) -> list[_Candidate]:
 def _finished(
     kept: list[_Candidate],
     context: RuleContext,
-    mean_ns: float,
     step_ns: int,
     health: tuple[dict[str, Any], ...],
 ) -> list[Finding]:
     kept.sort(key=lambda item: (-item.saving.expected, item.rule.name, item.draft.title))
-    scale = step_ns / max(1.0, mean_ns)
     left_ns = step_ns
     found: list[Finding] = []
     for candidate in kept:
-        saving = _capped(_scaled(candidate.saving, scale), left_ns)
+        saving = _capped(candidate.saving, left_ns)
         share = saving.expected / max(1, step_ns)
         if share < SMALLEST_SHARE:
             continue
         left_ns -= saving.expected
-        lines = _lines(candidate, context, step_ns, scale)
+        lines = _lines(candidate, context, step_ns)
         caveats = list(candidate.draft.caveats)
         if candidate.overlaps_other:
             caveats.append(
@@ -215,15 +225,13 @@ def _finished(
     return _unique(found)
 
 
-def _lines(
-    candidate: _Candidate, context: RuleContext, step_ns: int, scale: float
-) -> tuple[FindingLine, ...]:
+def _lines(candidate: _Candidate, context: RuleContext, step_ns: int) -> tuple[FindingLine, ...]:
     lines = []
     for site_id, recorded_ns in candidate.draft.line_times_ns.items():
         site = context.codes.get(site_id)
         if site is None:
             continue
-        time_ns = round(recorded_ns * candidate.line_factor * scale)
+        time_ns = round(recorded_ns * candidate.line_factor)
         lines.append(
             FindingLine(
                 site_id=site_id,

@@ -6,9 +6,14 @@ from dataclasses import dataclass
 
 from explorer.analysis.engine import Engine
 
-OUTLIER_FACTOR = 5.0
+Span = tuple[int, int]
+
+OUTLIER_FACTOR = 3.0
 """A step this many times longer than the median holds something that does not happen in each step (a compilation, a
 checkpoint, a warm-up). Such steps stay in `all_numbers`, where rules about rare events look for them."""
+
+WARM_UP_FACTOR = 1.5
+"""The first captured step is left out beyond this multiple of the median: it often holds set-up and first-call work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +29,8 @@ class StepScope:
     start_ns: int
     end_ns: int
     complete: bool
+    spans: tuple[Span, ...] = ()
+    """(start_ns, end_ns) of each step in scope, in time order"""
 
     @property
     def count(self) -> int:
@@ -80,9 +87,13 @@ def find_scope(engine: Engine) -> StepScope:
         if not found:
             return StepScope(rank, (), (), 0, 0, 0, 0, False)
         start, end = found[0]["start_ns"], found[0]["end_ns"]
-        return StepScope(found[0]["rank"], (), (), end - start, end - start, start, end, False)
+        return StepScope(
+            found[0]["rank"], (), (), end - start, end - start, start, end, False, ((start, end),)
+        )
     median = float(rows[0]["median_ns"])
     steady = [row for row in rows if row["duration_ns"] <= OUTLIER_FACTOR * median] or rows
+    if len(steady) > 2 and steady[0] is rows[0] and rows[0]["duration_ns"] > WARM_UP_FACTOR * median:
+        steady = steady[1:]
     return StepScope(
         rank=rows[0]["rank"],
         numbers=tuple(sorted({row["step"] for row in steady})),
@@ -92,4 +103,5 @@ def find_scope(engine: Engine) -> StepScope:
         start_ns=min(row["start_ns"] for row in steady),
         end_ns=max(row["start_ns"] + row["duration_ns"] for row in steady),
         complete=all(row["complete"] for row in steady),
+        spans=tuple((row["start_ns"], row["start_ns"] + row["duration_ns"]) for row in steady),
     )

@@ -1,0 +1,128 @@
+"""Measuring one case: record it, ask the rules, and time it slow and fixed without a profiler."""
+
+from __future__ import annotations
+
+import gc
+import os
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from benchmarks.planted.cases import Case
+from explorer import neuron_profile, open_run
+from explorer.model.finding import Finding, Findings
+
+STEPS = 10
+ROUNDS = 5
+TOP = 3
+
+
+class _Clock:
+    """Stands where the profiler's step() would: the times between calls."""
+
+    def __init__(self) -> None:
+        self.times = [time.perf_counter_ns()]
+
+    def step(self) -> None:
+        self.times.append(time.perf_counter_ns())
+
+    def steps(self) -> list[int]:
+        # The first two steps hold set-up and first calls.
+        return [after - before for before, after in zip(self.times[2:], self.times[3:])]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """`measured_ns`: slow step minus fixed step, un-profiled; None for clean cases."""
+
+    case: Case
+    findings: Findings
+    found: Finding | None
+    position: int | None
+    exact_line: bool
+    slow_ns: float
+    measured_ns: float | None
+    record_s: float
+    analyse_s: float
+
+    @property
+    def recalled(self) -> bool:
+        return self.found is not None and self.position is not None and self.position <= TOP
+
+    @property
+    def false_alarm(self) -> bool:
+        return self.case.is_clean and any(finding.severity != "low" for finding in self.findings)
+
+    @property
+    def predicted_share(self) -> float | None:
+        return self.found.saving_share if self.found else None
+
+    @property
+    def measured_share(self) -> float | None:
+        return None if self.measured_ns is None else self.measured_ns / self.slow_ns
+
+    @property
+    def prediction_holds(self) -> bool:
+        """Whether the predicted share is within 25 % of the measured one."""
+        if self.predicted_share is None or not self.measured_share:
+            return False
+        return abs(self.predicted_share - self.measured_share) <= 0.25 * abs(self.measured_share)
+
+
+def measure(case: Case, directory: str, rounds: int = ROUNDS) -> Outcome:
+    """Record once, then time slow and fixed alternately and compare the lower quartiles of all steps."""
+    began = time.perf_counter()
+    gc.collect()
+    with neuron_profile(os.path.join(directory, case.name)) as profile:
+        _run(case, True, STEPS, profile.step)
+    recorded = time.perf_counter()
+    with open_run(profile.directory) as run:
+        findings = run.bottlenecks()
+    analysed = time.perf_counter()
+    found, position, exact = _match(case, findings)
+    slow: list[int] = []
+    fixed: list[int] = []
+    for _ in range(rounds):
+        slow += _time(case, True)
+        if not case.is_clean:
+            fixed += _time(case, False)
+    slow_ns = _typical(slow)
+    return Outcome(
+        case=case,
+        findings=findings,
+        found=found,
+        position=position,
+        exact_line=exact,
+        slow_ns=slow_ns,
+        measured_ns=slow_ns - _typical(fixed) if fixed else None,
+        record_s=recorded - began,
+        analyse_s=analysed - recorded,
+    )
+
+
+def _typical(times: list[int]) -> float:
+    """The lower quartile: other programs on the machine only ever add time."""
+    return statistics.quantiles(times, n=4)[0]
+
+
+def _run(case: Case, slow: bool, steps: int, step: Callable[[], None]) -> None:
+    if case.is_clean:
+        case.run(steps, step)
+    else:
+        case.run(slow, steps, step)
+
+
+def _time(case: Case, slow: bool) -> list[int]:
+    clock = _Clock()
+    _run(case, slow, STEPS, clock.step)
+    return clock.steps()
+
+
+def _match(case: Case, findings: Findings) -> tuple[Finding | None, int | None, bool]:
+    for position, finding in enumerate(findings, 1):
+        if finding.rule in case.kinds:
+            first = finding.lines[0] if finding.lines else None
+            exact = first is not None and first.line in case.lines and os.path.basename(first.file) == os.path.basename(case.file)
+            return finding, position, exact
+    return None, None, False
