@@ -22,8 +22,8 @@ from explorer.store.writer import RunWriter
 
 BATCH_ROWS = 65_536
 _CATEGORY_CODES = {name: code for code, name in enumerate(CATEGORIES)}
-_COMPUTED = ("rank", "event_id", "parent_id", "self_ns", "step", "launch_id", "op_id", "site_id", "stack_id")
-_COMPUTED += ("attribution", "precision", "forward_id")
+_COMPUTED = {"rank", "event_id", "parent_id", "self_ns", "step", "launch_id", "op_id", "forward_id"}
+_COMPUTED |= {"site_id", "stack_id", "attribution", "precision"}
 _STORED = tuple(column.name for column in EVENTS.columns if column.name not in _COMPUTED)
 _DEFAULTS: dict[str, Any] = {"category": "other", "name": ""}
 _LINE = ("site_id", "stack_id", "attribution", "precision")
@@ -75,6 +75,8 @@ class EventTable:
         self._words = Words()
         self.forward: dict[int, int] = {}
         """Backward op to forward op, by event number; may be filled until `finish`"""
+        self.responsible: dict[int, int] = {}
+        """Host call to the op it works for, where that is known otherwise than by nesting (another thread)"""
         schema = EVENTS.arrow_schema()
         self._fields = {name: schema.field(name).type for name in _STORED}
         self._columns = tuple(self._pending)
@@ -89,11 +91,7 @@ class EventTable:
 
     def reserve(self) -> int:
         """Take a number for a row of another table (memory events share the numbering)."""
-        self._flush()
-        number = self._next
-        self._next += 1
-        self._gap()
-        return number
+        return self.add(track_id=-1, start_ns=0, duration_ns=0)
 
     def add(self, **row: Any) -> int:
         """Add one event; see `extend`. Returns its number."""
@@ -133,7 +131,7 @@ class EventTable:
         count = len(pending["name"])
         if not count:
             return
-        skeleton = {
+        skeleton: dict[str, np.ndarray[Any, Any]] = {
             "track": np.array(pending["track_id"], np.int32),
             "start": np.array(pending["start_ns"], np.int64),
             "duration": np.array(pending["duration_ns"], np.int64),
@@ -144,12 +142,12 @@ class EventTable:
             "attribution": np.array([self._words.code(text) for text in pending["attribution"]], np.int8),
             "precision": np.array([self._words.code(text) for text in pending["precision"]], np.int8),
         }
-        for name, values in skeleton.items():
-            self._skeleton.setdefault(name, []).append(values)
+        for bone, values in skeleton.items():
+            self._skeleton.setdefault(bone, []).append(values)
         arrays: list[pa.Array] = []
         names: list[str] = []
-        for name, kind in self._fields.items():
-            array = pa.array(pending[name], kind)
+        for name, field_type in self._fields.items():
+            array = pa.array(pending[name], field_type)
             if array.null_count == count:
                 continue
             if name in ("category", "name", "phase", "shapes", "dtypes"):
@@ -158,18 +156,12 @@ class EventTable:
             names.append(name)
         first = self._next - count
         arrays.append(pa.array(np.arange(first, self._next, dtype=np.int64)))
-        self._store(pa.RecordBatch.from_arrays(arrays, [*names, "event_id"]))
+        batch = pa.RecordBatch.from_arrays(arrays, [*names, "event_id"])
+        if not (on_track := skeleton["track"] >= 0).all():
+            batch = batch.filter(pa.array(on_track))
+        if batch.num_rows:
+            self._store(batch)
         self._pending = {name: [] for name in self._columns}
-
-    def _gap(self) -> None:
-        """A number without an event: an empty place in the skeleton, on no track."""
-        place: dict[str, Any] = dict.fromkeys(
-            ("start", "duration", "link", "site", "stack"), np.zeros(1, np.int64)
-        )
-        place |= {"track": np.full(1, -1, np.int32)}
-        place |= dict.fromkeys(("category", "attribution", "precision"), np.zeros(1, np.int8))
-        for name, values in place.items():
-            self._skeleton.setdefault(name, []).append(values)
 
     def _store(self, batch: pa.RecordBatch) -> None:
         self._batches.append(batch)
@@ -210,16 +202,18 @@ class EventTable:
         on_host = (bones["track"] >= 0) & kinds[np.maximum(bones["track"], 0)]
         is_op = (bones["category"] == _CATEGORY_CODES["op"]) & on_host
         op = nearest(is_op, parent)
-        carrier = nearest(bones["site"] > 0, parent)
+        carrier, by_forward = self._carriers(bones["site"], parent)
+        self._set_responsible(op, carrier, by_forward, bones["site"])
         launch = _launches(bones["link"], bones["start"], on_host)
         linked = launch >= 0
         op[linked] = op[launch[linked]]
         inherits = linked & (bones["site"] == 0)
         carrier[inherits] = carrier[launch[inherits]]
+        by_forward[inherits] = by_forward[launch[inherits]]
         step = _steps(bones["start"], steps)
         step[linked] = step[launch[linked]]
         work = np.isin(bones["category"], [_CATEGORY_CODES[name] for name in DEVICE_WORK]) & ~on_host
-        columns = self._line_columns(bones, carrier, inherits, work)
+        columns = self._line_columns(bones, carrier, inherits, by_forward, work)
         columns |= {
             "parent_id": _ids(parent, self._first),
             "self_ns": pa.array(own),
@@ -231,9 +225,10 @@ class EventTable:
         for place in range(len(self._batches)):
             rows = self._load(place)
             places = rows.column("event_id").to_numpy() - self._first
-            low, size = int(places[0]), len(places)
+            whole = int(places[-1]) - int(places[0]) + 1 == len(places)
             for name, values in columns.items():
-                rows = rows.append_column(name, values.slice(low, size))
+                part = values.slice(int(places[0]), len(places)) if whole else values.take(pa.array(places))
+                rows = rows.append_column(name, part)
             self._writer.write("events", rows)
         targets = np.flatnonzero(linked)
         self._write_edges(launch[targets] + self._first, targets + self._first, "launch")
@@ -243,6 +238,37 @@ class EventTable:
         if self._folder is not None:
             self._folder.cleanup()
         return int((bones["track"] >= 0).sum())
+
+    def _carriers(self, site: Int64s, parent: Int64s) -> tuple[Int64s, np.ndarray[Any, Any]]:
+        """The event whose line each event takes: its own, that of one around it, or that of a forward op.
+
+        A backward op without a line of its own, and what it encloses, are charged to the line of its forward op.
+        """
+        own = site > 0
+        carrier = nearest(own, parent)
+        by_forward = np.zeros(len(site), bool)
+        forward = self._forwards(len(site))
+        backward = (forward >= 0) & ~own
+        backward[backward] = carrier[forward[backward]] >= 0
+        if backward.any():
+            closest = nearest(own | backward, parent)
+            known = closest >= 0
+            by_forward[known] = backward[closest[known]]
+            carrier[by_forward] = carrier[forward[closest[by_forward]]]
+        return carrier, by_forward
+
+    def _set_responsible(
+        self, op: Int64s, carrier: Int64s, by_forward: np.ndarray[Any, Any], site: Int64s
+    ) -> None:
+        if not self.responsible:
+            return
+        calls = np.fromiter(self.responsible.keys(), np.int64, len(self.responsible)) - self._first
+        owners = np.fromiter(self.responsible.values(), np.int64, len(self.responsible)) - self._first
+        found = op[owners] >= 0
+        op[calls[found]] = op[owners[found]]
+        without = site[calls] == 0
+        carrier[calls[without]] = carrier[owners[without]]
+        by_forward[calls[without]] = by_forward[owners[without]]
 
     def _forwards(self, count: int) -> Int64s:
         places = np.full(count, -1, np.int64)
@@ -266,6 +292,7 @@ class EventTable:
         bones: dict[str, Any],
         carrier: Int64s,
         inherits: np.ndarray[Any, Any],
+        by_forward: np.ndarray[Any, Any],
         work: np.ndarray[Any, Any],
     ) -> dict[str, pa.Array]:
         known = carrier >= 0
@@ -274,6 +301,7 @@ class EventTable:
         stack = np.where(known, bones["stack"][safe], 0)
         attribution = np.where(known, bones["attribution"][safe], 0)
         attribution[known & inherits] = self._words.code("flow")
+        attribution[known & by_forward] = self._words.code("forward")
         attribution[~known & work] = self._words.code("none")
         precision = np.where(known, bones["precision"][safe], 0)
         return {

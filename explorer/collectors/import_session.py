@@ -32,8 +32,8 @@ _MEMORY = (
 class ImportSession:
     """The tables of one rank while an importer fills them.
 
-    Every row of the source is counted once: `read` equals the sum of the others at the end, which `close` checks and
-    writes into the manifest.
+    Every row of the source is counted once: at the end `read` and `derived` (rows beyond the first that one source row
+    gave) equal the sum of the others, which `close` checks and writes into the manifest.
     """
 
     def __init__(self, writer: RunWriter, *, root: str = "", memory_bytes: int = 256 << 20) -> None:
@@ -47,7 +47,7 @@ class ImportSession:
         self.steps: list[tuple[int, int, int]] = []
         self.edges: list[tuple[int, int, str]] = []
         self.collectives: list[dict[str, Any]] = []
-        self.counts = dict.fromkeys(("read", "events", "quarantine", "dictionary"), 0)
+        self.counts = dict.fromkeys(("read", "derived", "events", "quarantine", "merged"), 0)
 
     def event(self, **row: Any) -> int | None:
         """Add one source row as an event; rows with impossible times go to quarantine and give None."""
@@ -133,10 +133,15 @@ class ImportSession:
         self.counts["quarantine"] += 1
         self.writer.quarantine(attributes_json(row) if isinstance(row, dict) else row, reason, offset)
 
-    def dictionary_rows(self, count: int) -> None:
-        """Count rows that only name others (string tables, enumerations): they are resolved, not stored."""
+    def merged_rows(self, count: int) -> None:
+        """Count rows that only describe others (string tables, enumerations, details): they live on inside those."""
         self.counts["read"] += count
-        self.counts["dictionary"] += count
+        self.counts["merged"] += count
+
+    def derived_row(self) -> None:
+        """Say that the row just added came from a source row that had already given one."""
+        self.counts["read"] -= 1
+        self.counts["derived"] += 1
 
     def lost(self, where: str, reason: str, count: int | None = None, **details: Any) -> None:
         """Say that a part of the source could not be read."""
@@ -177,12 +182,12 @@ class ImportSession:
             "memory_events": self.memory.count,
             "source_rows": self.source_rows.count,
         }
-        kept = sum(count for name, count in counts.items() if name != "read")
-        if kept != counts["read"]:
+        kept = sum(count for name, count in counts.items() if name not in ("read", "derived"))
+        if kept != counts["read"] + counts["derived"]:
             self.writer.health(
                 "counts_differ",
                 "error",
-                abs(counts["read"] - kept),
+                abs(counts["read"] + counts["derived"] - kept),
                 f"{counts['read']} source rows were read but {kept} were kept.",
                 "This is a fault of the importer; please report it with the file's format.",
             )

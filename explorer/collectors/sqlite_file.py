@@ -11,10 +11,13 @@ import os
 import sqlite3
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from types import TracebackType
 from typing import Any
 from urllib.parse import quote
 
+from explorer.collectors.source import Source
+from explorer.collectors.source_content import plain_file
 from explorer.model.errors import InputError
 
 MAGIC = b"SQLite format 3\x00"
@@ -42,6 +45,8 @@ class SqliteFile:
     """
 
     path: str
+    shown: str = ""
+    """What errors call the file, where it is unpacked to a temporary one"""
     tables: dict[str, list[str]] = field(default_factory=dict)
     """Stored columns of every ordinary table"""
     ignored: list[str] = field(default_factory=list)
@@ -73,7 +78,7 @@ class SqliteFile:
             self._connection.set_authorizer(_authorize)
         except sqlite3.Error as error:
             raise InputError(
-                f"{self.path} cannot be read as an SQLite database: {error}.",
+                f"{self.shown or self.path} cannot be read as an SQLite database: {error}.",
                 "It may be cut off or damaged; export or copy it again.",
             ) from error
 
@@ -212,3 +217,10 @@ def unread_wal_bytes(path: str) -> int:
         return os.path.getsize(f"{path}-wal")
     except OSError:
         return 0
+
+
+@lru_cache(maxsize=8)
+def tables_of(source: Source) -> frozenset[str]:
+    """Names of a source's ordinary tables. Raises InputError when it is no readable database."""
+    with plain_file(source) as (path, _), SqliteFile(path, shown=source.path) as file:
+        return frozenset(file.tables)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -77,7 +77,7 @@ class History:
             signed = -size
         elif name in ("oom", "snapshot"):
             attributes["size"], signed = size, 0
-        if _fits(time) and _fits(time * 1000):
+        if _fits(time) and time < 2**52:
             self.timed += 1
             self._time.append(time * 1000)
         else:
@@ -178,5 +178,5 @@ class History:
         self._session.memory.count += count
 
 
-def _fits(value: Any) -> bool:
+def _fits(value: Any) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**62

@@ -8,13 +8,13 @@ from explorer.collectors.call_stacks import CallStack, Frame
 from explorer.collectors.import_session import ImportSession
 from explorer.collectors.memory_snapshot.history import History
 from explorer.collectors.memory_snapshot.plain_pickle import PickleBroken, PickleRefused, PlainPickle
+from explorer.collectors.options import DEFAULTS, ImportOptions
 from explorer.collectors.source import Damaged, Source
 from explorer.model.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from explorer.collectors.import_trace import ImportOptions
     from explorer.store.writer import RunWriter
 
 NAME = "PyTorch memory snapshot"
@@ -29,9 +29,9 @@ def recognises(source: Source) -> bool:
     return head[:1] in (b"(", b"}") and b"device_traces" in head and b"segments" in head
 
 
-def import_source(source: Source, writer: RunWriter, options: ImportOptions | None = None) -> None:
+def import_source(source: Source, writer: RunWriter, options: ImportOptions = DEFAULTS) -> None:
     """Read a snapshot. Raises InputError when it holds anything but plain data, or is no snapshot."""
-    session = ImportSession(writer)
+    session = ImportSession(writer, memory_bytes=options.memory_bytes // 4)
     reading = _Snapshot(session, source)
     document = reading.load()
     reading.keep_segments(document)

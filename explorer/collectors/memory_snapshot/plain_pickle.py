@@ -206,6 +206,10 @@ def _pop(state: PlainPickle, read: _Read) -> None:
         state._items()
 
 
+def _pop_mark(state: PlainPickle, read: _Read) -> None:
+    state._items()
+
+
 def _replace_top(count: int) -> _Action:
     def action(state: PlainPickle, read: _Read) -> None:
         items = tuple(state.stack[-count:])
@@ -266,7 +270,7 @@ _ACTIONS: dict[int, _Action] = {
     0x95: _ignore(8),
     ord("("): _mark,
     ord("0"): _pop,
-    ord("1"): lambda s, r: s._items() and None,
+    ord("1"): _pop_mark,
     ord("2"): lambda s, r: s.stack.append(s.stack[-1]),
     ord("N"): _push(lambda s, r: None),
     0x88: _push(lambda s, r: True),

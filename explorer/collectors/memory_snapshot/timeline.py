@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from explorer.collectors.import_session import ImportSession
+from explorer.collectors.options import DEFAULTS, ImportOptions
 from explorer.collectors.source import Source
 from explorer.collectors.source_content import read_content
 from explorer.model.errors import InputError
 
 if TYPE_CHECKING:
-    from explorer.collectors.import_trace import ImportOptions
     from explorer.store.writer import RunWriter
 
 NAME = "PyTorch memory timeline"
@@ -38,10 +38,10 @@ def recognises(source: Source) -> bool:
     return _START.match(source.head) is not None
 
 
-def import_source(source: Source, writer: RunWriter, options: ImportOptions | None = None) -> None:
+def import_source(source: Source, writer: RunWriter, options: ImportOptions = DEFAULTS) -> None:
     """Read a raw memory timeline."""
     content = read_content(source)
-    session = ImportSession(writer)
+    session = ImportSession(writer, memory_bytes=options.memory_bytes // 4)
     rows, damage = _rows(content.data)
     damage = damage or content.damage
     if not rows:

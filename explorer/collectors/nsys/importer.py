@@ -13,12 +13,16 @@ from explorer.collectors.nsys.host import HostRows, host_tables
 from explorer.collectors.nsys.names import DICTIONARIES, Names
 from explorer.collectors.nsys.nvtx import TABLE as NVTX_TABLE
 from explorer.collectors.nsys.nvtx import NvtxRows
-from explorer.collectors.sqlite_file import SqliteFile
+from explorer.collectors.options import DEFAULTS, ImportOptions
+from explorer.collectors.source import Source
+from explorer.collectors.source_content import plain_file
+from explorer.collectors.sqlite_file import MAGIC, SqliteFile, tables_of
 from explorer.collectors.sqlite_report import report_file
 
 if TYPE_CHECKING:
     from explorer.store.writer import RunWriter
 
+NAME = "Nsight Systems SQLite"
 _MARKERS = (
     "META_DATA_EXPORT",
     "EXPORT_META_DATA",
@@ -28,21 +32,27 @@ _MARKERS = (
 )
 
 
-def is_nsys(file: SqliteFile) -> bool:
-    """Whether an SQLite file is an export of Nsight Systems."""
-    return "StringIds" in file.tables and (
-        any(name in file.tables for name in _MARKERS)
-        or any(name.startswith("CUPTI_") for name in file.tables)
-    )
+def recognises(source: Source) -> bool:
+    """An SQLite database with the tables of an export."""
+    if not source.head.startswith(MAGIC):
+        return False
+    tables = tables_of(source)
+    return "StringIds" in tables and any(name in _MARKERS or name.startswith("CUPTI_") for name in tables)
 
 
-def import_file(
-    file: SqliteFile, writer: RunWriter, *, memory_bytes: int = 256 << 20, root: str = ""
-) -> None:
-    """Read a whole export into the run of one rank."""
-    session = ImportSession(writer, root=root, memory_bytes=memory_bytes)
+def import_source(source: Source, writer: RunWriter, options: ImportOptions = DEFAULTS) -> None:
+    """Read a whole export into the run of one rank. Raises InputError when it is no readable database."""
+    with plain_file(source) as (path, damage), SqliteFile(path, shown=source.path) as file:
+        session = ImportSession(writer, memory_bytes=options.memory_bytes // 4)
+        if damage:
+            session.lost("the file", damage)
+        _read(file, session)
+
+
+def _read(file: SqliteFile, session: ImportSession) -> None:
+    writer = session.writer
     names, clock = Names(file), Clock.of(file)
-    session.dictionary_rows(names.rows)
+    session.merged_rows(names.rows)
     stop = next(
         (row[0] for row in file.rows("ANALYSIS_DETAILS", ("stopTime",)) if isinstance(row[0], int)), None
     )

@@ -24,7 +24,7 @@ def read_metrics(file: SqliteFile, session: ImportSession, clock: Clock) -> None
     for type_id, metric, name in file.rows(GPU_NAMES, ("typeId", "metricId", "metricName")):
         labels[type_id, metric] = str(name)
         count += 1
-    session.dictionary_rows(count)
+    session.merged_rows(count)
     for type_id, metric, time, value in file.rows(GPU, ("typeId", "metricId", "timestamp", "value")):
         device = type_id & 0xFF if isinstance(type_id, int) else 0
         name = labels.get((type_id, metric), f"metric {metric}")

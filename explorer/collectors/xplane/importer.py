@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from explorer.collectors.call_stacks import Frame
 from explorer.collectors.device_work import call_category, collective_operation, work_category
 from explorer.collectors.import_session import ImportSession
+from explorer.collectors.options import DEFAULTS, ImportOptions
 from explorer.collectors.row_buffer import attributes_json
 from explorer.collectors.source import Source
 from explorer.collectors.source_content import read_content
@@ -18,7 +19,6 @@ from explorer.collectors.xplane.space import Event, EventKind, Line, Plane, Spac
 from explorer.model.errors import InputError
 
 if TYPE_CHECKING:
-    from explorer.collectors.import_trace import ImportOptions
     from explorer.store.writer import RunWriter
 
 NAME = "XLA XPlane"
@@ -63,10 +63,10 @@ def recognises(source: Source) -> bool:
     return False
 
 
-def import_source(source: Source, writer: RunWriter, options: ImportOptions | None = None) -> None:
+def import_source(source: Source, writer: RunWriter, options: ImportOptions = DEFAULTS) -> None:
     """Read an XSpace file. Raises InputError when no plane can be read."""
     content = read_content(source)
-    session = ImportSession(writer)
+    session = ImportSession(writer, memory_bytes=options.memory_bytes // 4)
     space, planes, damage = Space(), [], content.damage
     try:
         for data in read_planes(memoryview(content.data), space):
@@ -253,8 +253,9 @@ class _Profile:
             )
         if category == "step":
             step = stats.get("step_num", stats.get("group_id", name if name.isdecimal() else None))
-            if str(step).isdecimal() and int(step) < 2**31:
-                self.session.steps.append((int(step), start, start + duration))
+            digits = str(step)
+            if digits.isdecimal() and int(digits) < 2**31:
+                self.session.steps.append((int(digits), start, start + duration))
         if "_p" in stats:
             self._producers[stats.get("_pt"), stats["_p"]] = number
         if "_c" in stats:

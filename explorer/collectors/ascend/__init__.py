@@ -1,0 +1,1 @@
+"""Ascend profiler databases."""
