@@ -37,6 +37,7 @@ class Engine:
         self.connection.execute(f"SET memory_limit={literal(memory_limit)}")
         self.connection.execute(f"SET temp_directory={literal(self._spill)}")
         self.connection.execute("SET preserve_insertion_order=false")
+        self.connection.execute("SET enable_progress_bar=false")
         if threads:
             self.connection.execute(f"SET threads={int(threads)}")
         self.relations = Relations(

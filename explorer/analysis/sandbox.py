@@ -102,6 +102,7 @@ class Sandbox:
             "temp_directory": literal(self._spill),
             "max_temp_directory_size": literal(spill_limit),
             "preserve_insertion_order": "false",
+            "enable_progress_bar": "false",
             "python_enable_replacements": "false",
             "autoinstall_known_extensions": "false",
             "autoload_known_extensions": "false",

@@ -143,8 +143,7 @@ def brute_force(events: list[tuple[str, int, int]], start: int, end: int) -> tup
     return tuple(counts)  # type: ignore[return-value]
 
 
-@settings(max_examples=25, deadline=None)
-@given(
+CASE = st.tuples(
     st.lists(
         st.tuples(st.sampled_from(sorted(CLASSES)), st.integers(0, 60), st.integers(0, 20)),
         min_size=1,
@@ -152,39 +151,33 @@ def brute_force(events: list[tuple[str, int, int]], start: int, end: int) -> tup
     ),
     st.lists(st.integers(1, 25), max_size=4),
 )
-def test_equals_a_count_of_every_nanosecond(raw: list[tuple[str, int, int]], lengths: list[int]) -> None:
-    events = [(c, s, s + d) for c, s, d in raw]
-    steps, at = [], 0
-    for number, length in enumerate(lengths):
-        steps.append(step(number, at, at + length))
-        at += length + number % 2
-    rows = [event(i + 1, c, c, s, e, STREAM + i % 3) for i, (c, s, e) in enumerate(events)]
-    first, last = min(s for _, s, _ in events), max(e for _, _, e in events)
+PARTS = ("compute_ns", "exposed_communication_ns", "exposed_copy_ns", "idle_ns")
+
+
+@settings(max_examples=4, deadline=None)
+@given(st.lists(CASE, min_size=10, max_size=10))
+def test_equals_a_count_of_every_nanosecond(cases: list[tuple[list, list]]) -> None:
+    """Each case is a rank of one run: opening a run costs more than computing on it."""
     with TemporaryDirectory() as folder:
-        run = make_run(folder, rows, **({"steps": steps} if steps else {}))
-        found = by_step(run)
-        total = [0, 0, 0, 0]
-        for row in steps:
-            expected = brute_force(events, row["start_ns"], row["start_ns"] + row["duration_ns"])
-            got = found[row["step"]]
-            values = (
-                got["compute_ns"],
-                got["exposed_communication_ns"],
-                got["exposed_copy_ns"],
-                got["idle_ns"],
-            )
-            assert values == expected
-            inside = brute_force(
-                events, max(first, row["start_ns"]), min(last, row["start_ns"] + row["duration_ns"])
-            )
-            total = [a + b for a, b in zip(total, inside)]
-        everything = brute_force(events, first, last)
-        outside = tuple(a - b for a, b in zip(everything, total))
-        got = found.get(None)
-        values = (
-            (got["compute_ns"], got["exposed_communication_ns"], got["exposed_copy_ns"], got["idle_ns"])
-            if got
-            else (0,) * 4
-        )
-        assert values == outside
+        expected = {}
+        for rank, (raw, lengths) in enumerate(cases):
+            events = [(category, start, start + duration) for category, start, duration in raw]
+            rows = [event(i + 1, c, c, s, e, STREAM + i % 3) for i, (c, s, e) in enumerate(events)]
+            steps, at = [], 0
+            for number, length in enumerate(lengths):
+                steps.append(step(number, at, at + length))
+                at += length + number % 2
+            write_rank(Path(folder) / "run", rows, rank=rank, **({"steps": steps} if steps else {}))
+            first, last = min(s for _, s, _ in events), max(e for _, _, e in events)
+            outside = list(brute_force(events, first, last))
+            for row in steps:
+                start, end = row["start_ns"], row["start_ns"] + row["duration_ns"]
+                expected[rank, row["step"]] = brute_force(events, start, end)
+                inside = brute_force(events, max(first, start), min(last, end))
+                outside = [a - b for a, b in zip(outside, inside)]
+            if any(outside):
+                expected[rank, None] = tuple(outside)
+        run = open_run(Path(folder) / "run")
+        found = {(r["rank"], r["step"]): tuple(r[name] for name in PARTS) for r in run.breakdown().rows()}
+        assert found == expected
         run.close()

@@ -3,7 +3,7 @@
 -- One row per rank, device and step, and one with step null for the recorded time outside steps (the whole recording of
 -- a rank without steps). Every time is the length of a union of intervals clipped to the window: overlaps count once,
 -- compute before communication before copies.
--- Needs: work_intervals, step_windows, rank_extent, capture_pauses
+-- Needs: work_intervals, rank_devices, step_windows, rank_extent, capture_pauses
 -- Columns
 --   rank INTEGER - Process rank
 --   device VARCHAR - Device as text; cpu for a rank without device events, whose compute is the union of its ops
@@ -21,11 +21,7 @@
 --   communication_overlap_ns BIGINT ns Communication hidden under compute
 --   copy_overlap_ns BIGINT ns Copies hidden under compute or communication
 --   busy_ns BIGINT ns Time in which anything ran
-WITH placed AS (
-    SELECT DISTINCT rank, device FROM work_intervals
-    UNION
-    SELECT rank, 'cpu' AS device FROM rank_extent WHERE NOT has_device_work
-), boundaries AS (
+WITH boundaries AS (
     SELECT rank, device, start_ns AS at_ns, (class = 'compute')::INT AS compute, (class = 'communication')::INT AS communication,
            (class = 'copy')::INT AS copy, 0 AS number, 0 AS recorded
     FROM work_intervals
@@ -33,17 +29,17 @@ WITH placed AS (
     SELECT rank, device, end_ns, -(class = 'compute')::INT, -(class = 'communication')::INT, -(class = 'copy')::INT, 0, 0
     FROM work_intervals
     UNION ALL
-    SELECT rank, device, start_ns, 0, 0, 0, number, 0 FROM step_windows JOIN placed USING (rank)
+    SELECT rank, device, start_ns, 0, 0, 0, number, 0 FROM step_windows JOIN rank_devices USING (rank)
     UNION ALL
-    SELECT rank, device, end_ns, 0, 0, 0, -number, 0 FROM step_windows JOIN placed USING (rank)
+    SELECT rank, device, end_ns, 0, 0, 0, -number, 0 FROM step_windows JOIN rank_devices USING (rank)
     UNION ALL
-    SELECT rank, device, start_ns, 0, 0, 0, 0, 1 FROM rank_extent JOIN placed USING (rank)
+    SELECT rank, device, start_ns, 0, 0, 0, 0, 1 FROM rank_extent JOIN rank_devices USING (rank)
     UNION ALL
-    SELECT rank, device, end_ns, 0, 0, 0, 0, -1 FROM rank_extent JOIN placed USING (rank)
+    SELECT rank, device, end_ns, 0, 0, 0, 0, -1 FROM rank_extent JOIN rank_devices USING (rank)
     UNION ALL
-    SELECT rank, device, start_ns, 0, 0, 0, 0, -1 FROM capture_pauses JOIN placed USING (rank)
+    SELECT rank, device, start_ns, 0, 0, 0, 0, -1 FROM capture_pauses JOIN rank_devices USING (rank)
     UNION ALL
-    SELECT rank, device, end_ns, 0, 0, 0, 0, 1 FROM capture_pauses JOIN placed USING (rank)
+    SELECT rank, device, end_ns, 0, 0, 0, 0, 1 FROM capture_pauses JOIN rank_devices USING (rank)
 ), segments AS (
     SELECT rank, device, at_ns, lead(at_ns) OVER sweep - at_ns AS length_ns, sum(compute) OVER sweep > 0 AS compute,
            sum(communication) OVER sweep > 0 AS communication, sum(copy) OVER sweep > 0 AS copy,
