@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import duckdb
 
 from explorer.analysis.computed import COMPUTED
+from explorer.analysis.neuron_relations import NeuronRelations
 from explorer.analysis.view import all_views
 from explorer.model.schema import Table
 from explorer.model.tables import TABLES
@@ -41,7 +42,7 @@ def literal(text: str) -> str:
 
 
 def relation_name(table: str) -> str:
-    """The SQL name of a table of the run: `neuron/Instruction` is `neuron_Instruction`."""
+    """The SQL name of a table of the run that is not official Neuron: slashes become underscores."""
     return table.replace("/", "_")
 
 
@@ -90,17 +91,20 @@ class Relations:
         self._connection = connection
         self._direct = direct and reader.location.is_local
         self._views = all_views()
-        self._tables = {relation_name(name): name for name in (*TABLES, *reader.extra_tables)}
+        self._neuron = NeuronRelations(reader, connection, direct=self._direct)
+        extra = [name for name in reader.extra_tables if not name.startswith("neuron/")]
+        self._tables = {relation_name(name): name for name in (*TABLES, *extra)}
         self._known = {name.lower(): name for name in (*self._views, *self._tables, *COMPUTED)}
         self._made: set[str] = set()
 
     def names(self) -> list[str]:
         """Every table and view a statement can name in this run."""
-        return [*self._tables, *COMPUTED, *(name for name in self._views if not self.missing(name))]
+        views = (name for name in self._views if not self.missing(name))
+        return [*self._tables, *COMPUTED, *views, *self._neuron.names]
 
     def missing(self, name: str) -> str | None:
         """The table that a view needs and this run lacks, or None."""
-        if name in self._tables or name in COMPUTED:
+        if name in self._tables or name in COMPUTED or self._neuron.has(name):
             return None
         if name not in self._views:
             return name
@@ -116,16 +120,20 @@ class Relations:
 
     def prepare(self, text: str) -> None:
         """Make every table and view that the statement may name."""
+        words = {word.lower() for word in WORD.findall(text)}
         if _CATALOGUE.search(text):
             wanted = self.names()
         else:
-            words = {word.lower() for word in WORD.findall(text)}
+            self._neuron.prepare(words)
             wanted = [name for word, name in self._known.items() if word in words]
         for name in wanted:
             self._make(name)
 
     def _make(self, name: str) -> None:
         if name in self._made or self.missing(name):
+            return
+        if self._neuron.has(name):
+            self._neuron.make(name)
             return
         if name in self._tables:
             self._made.add(name)

@@ -20,6 +20,8 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
     size_bytes: int
     start_ns: int | None = None
     end_ns: int | None = None
+    profile: str | None = None
+    """Official Neuron tables: name of the profile this part came from"""
 
 
 class Manifest(msgspec.Struct, kw_only=True):
