@@ -24,6 +24,7 @@ BATCH_ROWS = 65_536
 _CATEGORY_CODES = {name: code for code, name in enumerate(CATEGORIES)}
 _COMPUTED = {"rank", "event_id", "parent_id", "self_ns", "step", "launch_id", "op_id", "forward_id"}
 _COMPUTED |= {"site_id", "stack_id", "attribution", "precision"}
+_RESPONSIBLE = ("op", "collective", "data")
 _STORED = tuple(column.name for column in EVENTS.columns if column.name not in _COMPUTED)
 _DEFAULTS: dict[str, Any] = {"category": "other", "name": ""}
 _LINE = ("site_id", "stack_id", "attribution", "precision")
@@ -75,6 +76,8 @@ class EventTable:
         self._words = Words()
         self.forward: dict[int, int] = {}
         """Backward op to forward op, by event number; may be filled until `finish`"""
+        self.device_work = self.unlinked_work = self.with_line = 0
+        """Device events that keep a device busy, those without a launch, and all events with a line, after `finish`"""
         self.responsible: dict[int, int] = {}
         """Host call to the op it works for, where that is known otherwise than by nesting (another thread)"""
         schema = EVENTS.arrow_schema()
@@ -200,19 +203,24 @@ class EventTable:
         parent, own = nest(bones["track"].astype(np.int64), bones["start"], bones["duration"])
         kinds = np.array([row.kind == "thread" for row in self._tracks.rows] or [True])
         on_host = (bones["track"] >= 0) & kinds[np.maximum(bones["track"], 0)]
-        is_op = (bones["category"] == _CATEGORY_CODES["op"]) & on_host
-        op = nearest(is_op, parent)
+        is_op = np.isin(bones["category"], [_CATEGORY_CODES[name] for name in _RESPONSIBLE]) & on_host
+        working = nearest(is_op, parent)
+        op = np.where(parent >= 0, working[np.maximum(parent, 0)], -1)
         carrier, by_forward = self._carriers(bones["site"], parent)
-        self._set_responsible(op, carrier, by_forward, bones["site"])
+        self._set_responsible(op, working, carrier, by_forward, bones["site"])
         launch = _launches(bones["link"], bones["start"], on_host)
         linked = launch >= 0
-        op[linked] = op[launch[linked]]
+        # A call may itself be the op that enqueues.
+        op[linked] = np.where(is_op[launch[linked]], launch[linked], op[launch[linked]])
         inherits = linked & (bones["site"] == 0)
         carrier[inherits] = carrier[launch[inherits]]
         by_forward[inherits] = by_forward[launch[inherits]]
         step = _steps(bones["start"], steps)
         step[linked] = step[launch[linked]]
         work = np.isin(bones["category"], [_CATEGORY_CODES[name] for name in DEVICE_WORK]) & ~on_host
+        self.device_work = int(work.sum())
+        self.unlinked_work = int((work & ~linked).sum())
+        self.with_line = int((carrier >= 0).sum())
         columns = self._line_columns(bones, carrier, inherits, by_forward, work)
         columns |= {
             "parent_id": _ids(parent, self._first),
@@ -258,14 +266,14 @@ class EventTable:
         return carrier, by_forward
 
     def _set_responsible(
-        self, op: Int64s, carrier: Int64s, by_forward: np.ndarray[Any, Any], site: Int64s
+        self, op: Int64s, working: Int64s, carrier: Int64s, by_forward: np.ndarray[Any, Any], site: Int64s
     ) -> None:
         if not self.responsible:
             return
         calls = np.fromiter(self.responsible.keys(), np.int64, len(self.responsible)) - self._first
         owners = np.fromiter(self.responsible.values(), np.int64, len(self.responsible)) - self._first
-        found = op[owners] >= 0
-        op[calls[found]] = op[owners[found]]
+        found = working[owners] >= 0
+        op[calls[found]] = working[owners[found]]
         without = site[calls] == 0
         carrier[calls[without]] = carrier[owners[without]]
         by_forward[calls[without]] = by_forward[owners[without]]

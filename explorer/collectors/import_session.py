@@ -6,7 +6,9 @@ from typing import Any
 
 from explorer.collectors.call_stacks import CallStacks
 from explorer.collectors.event_table import EventTable
+from explorer.collectors.options import ImportOptions
 from explorer.collectors.row_buffer import RowBuffer, attributes_json
+from explorer.collectors.source import Source
 from explorer.collectors.track_table import TrackTable
 from explorer.store.writer import RunWriter
 
@@ -32,26 +34,28 @@ _MEMORY = (
 class ImportSession:
     """The tables of one rank while an importer fills them.
 
-    Every row of the source is counted once: at the end `read` and `derived` (rows beyond the first that one source row
+    Every row of the source is counted once: at the end `source_total` and `derived` (rows beyond the first that one source row
     gave) equal the sum of the others, which `close` checks and writes into the manifest.
     """
 
-    def __init__(self, writer: RunWriter, *, root: str = "", memory_bytes: int = 256 << 20) -> None:
+    def __init__(self, writer: RunWriter, source: Source, format_name: str, options: ImportOptions) -> None:
         self.writer = writer
+        self.source = source
+        self.format_name = format_name
         self.tracks = TrackTable()
-        self.stacks = CallStacks(root)
-        self.events = EventTable(writer, self.tracks, memory_bytes=memory_bytes)
+        self.stacks = CallStacks()
+        self.events = EventTable(writer, self.tracks, memory_bytes=options.memory_bytes // 4)
         self.counters = RowBuffer(writer, "counters", _COUNTER)
         self.memory = RowBuffer(writer, "memory_events", _MEMORY)
         self.source_rows = RowBuffer(writer, "source_rows", _SOURCE_ROW)
         self.steps: list[tuple[int, int, int]] = []
         self.edges: list[tuple[int, int, str]] = []
         self.collectives: list[dict[str, Any]] = []
-        self.counts = dict.fromkeys(("read", "derived", "events", "quarantine", "merged"), 0)
+        self.counts = dict.fromkeys(("source_total", "derived", "events", "quarantine", "merged"), 0)
 
     def event(self, **row: Any) -> int | None:
         """Add one source row as an event; rows with impossible times go to quarantine and give None."""
-        self.counts["read"] += 1
+        self.counts["source_total"] += 1
         start, duration = row.get("start_ns"), row.get("duration_ns")
         reason = bad_time(start, duration)
         if reason is not None:
@@ -63,13 +67,13 @@ class ImportSession:
     def counter(self, track: int, timestamp_ns: Any, name: str, value: Any, unit: str | None = None) -> None:
         """Add one value of a counter."""
         if not isinstance(timestamp_ns, int) or timestamp_ns not in _INT64 or isinstance(value, str | bytes):
-            self.counts["read"] += 1
+            self.counts["source_total"] += 1
             reason = "no_time" if not isinstance(timestamp_ns, int) else "no_number"
             self.quarantine(
                 {"name": name, "timestamp_ns": timestamp_ns, "value": value}, reason, counted=True
             )
             return
-        self.counts["read"] += 1
+        self.counts["source_total"] += 1
         self.counters.add(track, timestamp_ns, name, None if value is None else float(value), unit)
 
     def memory_event(
@@ -88,7 +92,7 @@ class ImportSession:
         attributes: dict[str, Any] | None = None,
     ) -> int:
         """Add one allocation or free; returns its number."""
-        self.counts["read"] += 1
+        self.counts["source_total"] += 1
         number = self.events.reserve()
         if address is not None and address not in _INT64:
             attributes = {**(attributes or {}), "address": str(address)}
@@ -121,7 +125,7 @@ class ImportSession:
         category: str | None = None,
     ) -> None:
         """Keep a row that is neither an event nor a value."""
-        self.counts["read"] += 1
+        self.counts["source_total"] += 1
         if timestamp_ns is not None and timestamp_ns not in _INT64:
             fields, timestamp_ns = {**fields, "timestamp": str(timestamp_ns)}, None
         text = None if key is None else str(key)
@@ -129,18 +133,18 @@ class ImportSession:
 
     def quarantine(self, row: Any, reason: str, *, counted: bool = False, offset: int | None = None) -> None:
         """Keep a row that cannot be used, with the reason."""
-        self.counts["read"] += 0 if counted else 1
+        self.counts["source_total"] += 0 if counted else 1
         self.counts["quarantine"] += 1
         self.writer.quarantine(attributes_json(row) if isinstance(row, dict) else row, reason, offset)
 
     def merged_rows(self, count: int) -> None:
         """Count rows that only describe others (string tables, enumerations, details): they live on inside those."""
-        self.counts["read"] += count
+        self.counts["source_total"] += count
         self.counts["merged"] += count
 
     def derived_row(self) -> None:
         """Say that the row just added came from a source row that had already given one."""
-        self.counts["read"] -= 1
+        self.counts["source_total"] -= 1
         self.counts["derived"] += 1
 
     def lost(self, where: str, reason: str, count: int | None = None, **details: Any) -> None:
@@ -182,13 +186,13 @@ class ImportSession:
             "memory_events": self.memory.count,
             "source_rows": self.source_rows.count,
         }
-        kept = sum(count for name, count in counts.items() if name not in ("read", "derived"))
-        if kept != counts["read"] + counts["derived"]:
+        kept = sum(count for name, count in counts.items() if name not in ("source_total", "derived"))
+        if kept != counts["source_total"] + counts["derived"]:
             self.writer.health(
                 "counts_differ",
                 "error",
-                abs(counts["read"] + counts["derived"] - kept),
-                f"{counts['read']} source rows were read but {kept} were kept.",
+                abs(counts["source_total"] + counts["derived"] - kept),
+                f"{counts['source_total']} source rows were read but {kept} were kept.",
                 "This is a fault of the importer; please report it with the file's format.",
             )
         self.writer.manifest.counts = counts
@@ -199,6 +203,41 @@ class ImportSession:
                 counts["quarantine"],
                 f"{counts['quarantine']} source rows have impossible times or values.",
                 "See the table quarantine for each row and its reason.",
+            )
+
+        self._tell(counts)
+
+    def _tell(self, counts: dict[str, int]) -> None:
+        events, writer = self.events, self.writer
+        writer.manifest.inputs.append(
+            {
+                "path": self.source.path,
+                "member": self.source.member,
+                "size_bytes": self.source.size_bytes,
+                "sha256": None,
+                "format": self.format_name,
+                "container": self.source.container,
+                "rows": counts["source_total"],
+            }
+        )
+        if events.unlinked_work:
+            share = events.unlinked_work / events.device_work
+            writer.health(
+                "unlinked_kernels",
+                "warning" if share > 0.05 else "info",
+                events.unlinked_work,
+                f"{events.unlinked_work} of {events.device_work} device events have no launch in the trace.",
+                "Trace the runtime calls too, and whole steps; work enqueued before the start has no launch.",
+                "lines, launches",
+            )
+        if counts["events"] and not events.with_line:
+            writer.health(
+                "no_lines",
+                "info",
+                1,
+                "The trace holds no source lines, so nothing can be charged to them.",
+                "Record with neuron-explorer record.",
+                "lines",
             )
 
     def _write_steps(self) -> None:

@@ -16,7 +16,7 @@ from explorer.collectors.sqlite_report import report_file
 if TYPE_CHECKING:
     from explorer.store.writer import RunWriter
 
-NAME = "Ascend profiler database"
+NAME = "ascend_db"
 
 
 def recognises(source: Source) -> bool:
@@ -27,17 +27,19 @@ def recognises(source: Source) -> bool:
     return "STRING_IDS" in tables and bool(tables & {"TASK", "CANN_API", "PYTORCH_API", "COMMUNICATION_OP"})
 
 
-def rank_of(source: Source) -> int | None:
-    """The rank that the database says it is of."""
+def find_rank(source: Source) -> tuple[int | None, str]:
+    """The rank that the database says it is of, and how that is known."""
     with plain_file(source) as (path, _), SqliteFile(path, shown=source.path) as file:
         ranks = [row[0] for row in file.rows("RANK_DEVICE_MAP", ("rankId",))]
-    return ranks[0] if len(ranks) == 1 and isinstance(ranks[0], int) and ranks[0] >= 0 else None
+    if len(ranks) == 1 and isinstance(ranks[0], int) and ranks[0] >= 0:
+        return ranks[0], "RANK_DEVICE_MAP"
+    return None, ""
 
 
 def import_source(source: Source, writer: RunWriter, options: ImportOptions = DEFAULTS) -> None:
     """Read a whole database into the run of one rank. Raises InputError when it is no readable database."""
     with plain_file(source) as (path, damage), SqliteFile(path, shown=source.path) as file:
-        session = ImportSession(writer, memory_bytes=options.memory_bytes // 4)
+        session = ImportSession(writer, source, NAME, options)
         if damage:
             session.lost("the file", damage)
         _read(file, session)
@@ -90,7 +92,7 @@ def _describe(file: SqliteFile, session: ImportSession, used: set[int]) -> None:
         session.writer.write(
             "devices",
             [
-                {"device": f"npu:{number}", "name": names.get(number, "unknown"), "vendor": "huawei"}
+                {"device": f"npu:{number}", "name": names.get(number, ""), "vendor": "huawei"}
                 for number in numbers
             ],
         )

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from explorer.store.writer import RunWriter
 
-NAME = "PyTorch memory snapshot"
+NAME = "memory_snapshot"
 _LIVE = "active_allocated"
 
 
@@ -31,7 +31,7 @@ def recognises(source: Source) -> bool:
 
 def import_source(source: Source, writer: RunWriter, options: ImportOptions = DEFAULTS) -> None:
     """Read a snapshot. Raises InputError when it holds anything but plain data, or is no snapshot."""
-    session = ImportSession(writer, memory_bytes=options.memory_bytes // 4)
+    session = ImportSession(writer, source, NAME, options)
     reading = _Snapshot(session, source)
     document = reading.load()
     reading.keep_segments(document)
@@ -227,7 +227,7 @@ class _Snapshot:
                 [
                     {
                         "device": f"{device_type}:{number}",
-                        "name": "unknown",
+                        "name": "",
                         "vendor": "huawei" if self._npu else None,
                         "attributes": None,
                     }

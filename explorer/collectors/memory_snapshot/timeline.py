@@ -16,7 +16,7 @@ from explorer.model.errors import InputError
 if TYPE_CHECKING:
     from explorer.store.writer import RunWriter
 
-NAME = "PyTorch memory timeline"
+NAME = "memory_timeline"
 _START = re.compile(rb"^\s*\[\s*\[\s*-?\d+\s*,\s*[1-4]\s*,\s*-?\d+\s*,\s*\d+\s*\]")
 _ACTIONS = {1: "alloc", 2: "alloc", 3: "recategorized", 4: "free"}
 """torch.profiler._memory_profiler.Action: PREEXISTING, CREATE, INCREMENT_VERSION, DESTROY."""
@@ -41,7 +41,7 @@ def recognises(source: Source) -> bool:
 def import_source(source: Source, writer: RunWriter, options: ImportOptions = DEFAULTS) -> None:
     """Read a raw memory timeline."""
     content = read_content(source)
-    session = ImportSession(writer, memory_bytes=options.memory_bytes // 4)
+    session = ImportSession(writer, source, NAME, options)
     rows, damage = _rows(content.data)
     damage = damage or content.damage
     if not rows:

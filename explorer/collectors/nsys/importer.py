@@ -22,7 +22,7 @@ from explorer.collectors.sqlite_report import report_file
 if TYPE_CHECKING:
     from explorer.store.writer import RunWriter
 
-NAME = "Nsight Systems SQLite"
+NAME = "nsys"
 _MARKERS = (
     "META_DATA_EXPORT",
     "EXPORT_META_DATA",
@@ -43,7 +43,7 @@ def recognises(source: Source) -> bool:
 def import_source(source: Source, writer: RunWriter, options: ImportOptions = DEFAULTS) -> None:
     """Read a whole export into the run of one rank. Raises InputError when it is no readable database."""
     with plain_file(source) as (path, damage), SqliteFile(path, shown=source.path) as file:
-        session = ImportSession(writer, memory_bytes=options.memory_bytes // 4)
+        session = ImportSession(writer, source, NAME, options)
         if damage:
             session.lost("the file", damage)
         _read(file, session)
@@ -74,7 +74,7 @@ def _read(file: SqliteFile, session: ImportSession) -> None:
         writer.manifest.clock.append({"time_ns": clock.base_ns, "source_ns": 0})
     else:
         writer.health(
-            "no_epoch",
+            "no_absolute_time",
             "info",
             1,
             "The export does not say when it was taken: times count from its own start.",
@@ -117,7 +117,7 @@ def _write_devices(file: SqliteFile, session: ImportSession, used: set[int]) -> 
         capability = record.get("computeMajor"), record.get("computeMinor")
         rows[number] = {
             "device": f"cuda:{number}",
-            "name": str(record.get("name", "unknown")),
+            "name": str(record.get("name", "")),
             "vendor": "nvidia",
             "memory_bandwidth": _float(record.get("memoryBandwidth")),
             "memory_bytes": record.get("totalMemory") if isinstance(record.get("totalMemory"), int) else None,
@@ -125,7 +125,7 @@ def _write_devices(file: SqliteFile, session: ImportSession, used: set[int]) -> 
             "attributes": _attributes(record, capability),
         }
     for number in used - set(rows):
-        rows[number] = {"device": f"cuda:{number}", "name": "unknown", "vendor": "nvidia"}
+        rows[number] = {"device": f"cuda:{number}", "name": "", "vendor": "nvidia"}
     if rows:
         session.writer.write("devices", [rows[number] for number in sorted(rows)])
 

@@ -20,7 +20,7 @@ from explorer.model.errors import InputError
 if TYPE_CHECKING:
     from explorer.store.writer import RunWriter
 
-NAME = "rocprofv3 JSON"
+NAME = "rocprofv3"
 KEY = "rocprofiler-sdk-tool"
 _GPU = 2
 _API = {"hip_api": "runtime", "hsa_api": "runtime", "rccl_api": "collective", "marker_api": "annotation"}
@@ -52,7 +52,7 @@ def import_source(source: Source, writer: RunWriter, options: ImportOptions = DE
         tools = [tools]
     if not isinstance(tools, list) or not any(isinstance(tool, dict) for tool in tools):
         raise InputError(f"{source.path} holds no rocprofv3 records.")
-    session = ImportSession(writer, memory_bytes=options.memory_bytes // 4)
+    session = ImportSession(writer, source, NAME, options)
     for tool in tools:
         if isinstance(tool, dict):
             _Tool(session, tool).read()
@@ -60,7 +60,9 @@ def import_source(source: Source, writer: RunWriter, options: ImportOptions = DE
             session.quarantine({"tool": tool}, "no_record")
     if document.damage:
         session.lost("the file", document.damage, offset=document.offset)
-    writer.health("no_epoch", "info", 1, "rocprofv3 counts time from the machine's start, not from an epoch.")
+    writer.health(
+        "no_absolute_time", "info", 1, "rocprofv3 counts time from the machine's start, not from an epoch."
+    )
     session.close()
 
 
@@ -137,7 +139,7 @@ class _Tool:
             rows.append(
                 {
                     "device": f"hip:{number}",
-                    "name": str(agent.get("product_name") or agent.get("name") or "unknown"),
+                    "name": str(agent.get("product_name") or agent.get("name") or ""),
                     "vendor": "amd",
                     "memory_bytes": max((size for size in sizes if isinstance(size, int)), default=None),
                     "unit_count": units if isinstance(units, int) else None,

@@ -21,7 +21,7 @@ from explorer.model.errors import InputError
 if TYPE_CHECKING:
     from explorer.store.writer import RunWriter
 
-NAME = "XLA XPlane"
+NAME = "xplane"
 _DEVICE = re.compile(r"^/device:(?P<kind>[A-Za-z_]+):(?P<number>\d+)|^#Chip(?P<chip>\d+)")
 _STREAM = re.compile(r"^Stream #(\d+)")
 _DERIVED = (
@@ -66,7 +66,7 @@ def recognises(source: Source) -> bool:
 def import_source(source: Source, writer: RunWriter, options: ImportOptions = DEFAULTS) -> None:
     """Read an XSpace file. Raises InputError when no plane can be read."""
     content = read_content(source)
-    session = ImportSession(writer, memory_bytes=options.memory_bytes // 4)
+    session = ImportSession(writer, source, NAME, options)
     space, planes, damage = Space(), [], content.damage
     try:
         for data in read_planes(memoryview(content.data), space):
@@ -141,7 +141,9 @@ class _Profile:
                 self.session.writer.manifest.clock.append({"time_ns": start, "source_ns": 0})
                 return
         if any(line.timestamp_ns < _EPOCH_NS for plane in self.planes for line in plane.lines if line.raw):
-            self.session.writer.health("no_epoch", "info", 1, "The profile does not say when it was taken.")
+            self.session.writer.health(
+                "no_absolute_time", "info", 1, "The profile does not say when it was taken."
+            )
 
     def _device(self, plane: Plane, match: re.Match[str]) -> tuple[tuple[str, int], dict[str, Any]]:
         stats = plane.values(plane.stats)
@@ -158,7 +160,7 @@ class _Profile:
         )
         row = {
             "device": f"{device_type}:{number}",
-            "name": str(stats.get("device_type_string", "unknown")),
+            "name": str(stats.get("device_type_string", "")),
             "vendor": vendor or ("google" if kind == "TPU" else None),
             "memory_bandwidth": float(bandwidth)
             if isinstance(bandwidth, int | float) and bandwidth > 0

@@ -1,0 +1,1 @@
+"""PyTorch execution traces: the operators of a program with their tensors, without times."""
