@@ -33,6 +33,7 @@ class Verb(NamedTuple):
 
 VERBS: dict[str, Verb] = {
     "record": Verb("record", "Record", "Run a program as it is and record it"),
+    "import": Verb("import_", "Record", "Turn traces into a run"),
     "open": Verb("open", "Read", "The terminal UI; also neuron-explorer RUN"),
     "summary": Verb("summary", "Read", "The few numbers that say how a run does"),
     "bottlenecks": Verb("bottlenecks", "Read", "What costs most, which line, what to do, what it saves"),
@@ -51,7 +52,9 @@ VERBS: dict[str, Verb] = {
     "query": Verb("query", "Read", "SQL over a run, read-only and bounded"),
     "schema": Verb("schema", "Look after runs", "Every table, view and column, with its meaning"),
     "verify": Verb("verify", "Look after runs", "Whether a run is whole and of the documented form"),
+    "cache": Verb("cache", "Look after runs", "What imported traces take, and how to remove them"),
     "mcp": Verb("mcp", "Agents", "Serve runs to agents over the Model Context Protocol"),
+    "demo": Verb("demo", "Set up", "Record a real training program here and show what it says"),
     "doctor": Verb("doctor", "Set up", "What this machine can record, and what it cannot and why"),
 }
 """Every verb, in the order of `--help`. A new verb is one file in this package and one line here."""

@@ -18,12 +18,15 @@ from explorer.model.errors import InputError
 from explorer.store.writer import RunWriter
 
 NAME = "kineto"
+_KEYS = (b'"traceEvents"', b'"deviceProperties"', b'"schemaVersion"', b'"distributedInfo"')
 
 
 def recognises(source: Source) -> bool:
-    """JSON text that begins as a trace does: an object, or an array of objects."""
+    """JSON text that begins as a trace does: an object with traceEvents or Kineto's own keys, or an array of events."""
     head = source.head.removeprefix(b"\xef\xbb\xbf").lstrip()
-    return head[:1] in (b"{", b"[")
+    if head.startswith(b"{"):
+        return any(key in head for key in _KEYS)
+    return head.startswith(b"[") and (b'"ph"' in head or not head[1:].strip(b" \t\r\n]"))
 
 
 def find_rank(source: Source) -> tuple[int | None, str]:

@@ -1,0 +1,98 @@
+"""`import`: turn traces into a run."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from explorer.cli.options import JsonOption
+
+SCHEMA = "neuron-explorer/import/1"
+
+
+def command(
+    sources: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="SRC...", help="Trace files, directories of ranks, or globs", show_default=False
+        ),
+    ],
+    output: Annotated[
+        str | None,
+        typer.Option("-o", "--output", metavar="RUN", help="Run directory [default: runs/SRC]"),
+    ] = None,
+    rank: Annotated[
+        int | None, typer.Option("--rank", min=0, help="Rank of the one trace given", show_default=False)
+    ] = None,
+    processes: Annotated[
+        int | None, typer.Option("--processes", min=1, help="Worker processes [default: by CPU count]")
+    ] = None,
+    memory: Annotated[
+        int, typer.Option("--memory-mib", min=128, help="Memory to use at most, in MiB")
+    ] = 1024,
+    max_bytes: Annotated[
+        int, typer.Option("--max-bytes", min=1, help="Refuse inputs that hold more bytes than this")
+    ] = 64 << 30,
+    max_ratio: Annotated[
+        int, typer.Option("--max-ratio", min=1, help="Refuse archives that expand more than this many times")
+    ] = 400,
+    json: JsonOption = False,
+) -> int:
+    """Turn traces into a run: Kineto and Chrome JSON (also .gz, .zst, .zip), Nsight Systems SQLite, XPlane, PyTorch memory
+    snapshots, rocprofv3 JSON, Ascend databases.
+
+    A directory or glob of ranks becomes one run with one partition per rank. The format is recognised by content. Ends
+    with 4 where part of the input was lost or repaired; `neuron-explorer health RUN` says what.
+    """
+    from explorer.cli.output import note, print_json
+    from explorer.cli.progress import import_progress
+    from explorer.collectors.import_trace import import_trace
+    from explorer.collectors.options import ImportOptions
+    from explorer.collectors.source import Limits
+
+    options = ImportOptions(
+        rank=rank, limits=Limits(max_ratio, max_bytes), processes=processes, memory_bytes=memory << 20
+    )
+    with import_progress() as progress:
+        report = import_trace(
+            sources, output or default_output(sources[0]), options=options, progress=progress
+        )
+    if json:
+        print_json({"schema": SCHEMA, **asdict(report), "exit_code": report.exit_code})
+        return report.exit_code
+    rate = report.rows / report.seconds if report.seconds else 0.0
+    ranks = f"{len(report.ranks)} ranks" if len(report.ranks) > 1 else f"rank {report.ranks[0]}"
+    note(
+        f"{report.rows:,} rows, {report.events:,} events, {ranks}, {', '.join(report.formats)}, "
+        f"{report.seconds:.1f} s ({rate:,.0f} rows/s)"
+    )
+    for path, reason in report.skipped:
+        note(f"Not read: {path}: {reason}")
+    if report.lost or report.repaired:
+        note(
+            f"Part of the input was lost or repaired ({report.lost} losses, {report.repaired} repairs); "
+            f"details: neuron-explorer health {report.directory}"
+        )
+    note(f"run: {_short(report.directory)}")
+    return report.exit_code
+
+
+def default_output(source: str) -> str:
+    """runs/<name of the source without its endings>"""
+    name = os.path.basename(os.path.normpath(source))
+    name = re.sub(
+        r"(?i)(\.pt)?(\.trace)?(\.json|\.pickle|\.pkl|\.sqlite|\.db|\.xplane\.pb)?(\.gz|\.zst|\.zip)?$",
+        "",
+        name,
+    )
+    name = re.sub(r"[*?\[\]]+", "", name)
+    return os.path.join("runs", name or "import")
+
+
+def _short(directory: str) -> str:
+    relative = os.path.relpath(directory)
+    return directory if relative.startswith("..") else relative

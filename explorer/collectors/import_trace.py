@@ -1,0 +1,310 @@
+"""Any trace to a run: the format is recognised by content, every rank becomes one partition, nothing is left half-written."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib
+import os
+import shutil
+import threading
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from types import ModuleType
+
+from explorer.collectors.input_files import Inputs, find_inputs
+from explorer.collectors.options import DEFAULTS, ImportOptions, Progress
+from explorer.collectors.source import Source
+from explorer.model.errors import EXIT_DONE, EXIT_PARTIAL, InputError, UsageError
+from explorer.store.location import Location
+from explorer.store.reader import is_run
+from explorer.store.writer import RunWriter
+
+IMPORTERS = (
+    "explorer.collectors.nsys.importer",
+    "explorer.collectors.ascend.importer",
+    "explorer.collectors.memory_snapshot.importer",
+    "explorer.collectors.xplane.importer",
+    "explorer.collectors.rocprof.importer",
+    "explorer.collectors.kineto.importer",
+)
+"""Modules with NAME, recognises(source) and import_source(source, writer, options); the first that recognises a source reads it."""
+
+KINETO = IMPORTERS[-1]
+
+
+@dataclass
+class ImportReport:
+    """What an import did. `lost` counts stretches and rows that became no event, `repaired` places that were mended."""
+
+    directory: str
+    events: int = 0
+    rows: int = 0
+    lost: int = 0
+    repaired: int = 0
+    size_bytes: int = 0
+    seconds: float = 0.0
+    ranks: list[int] = field(default_factory=list)
+    formats: list[str] = field(default_factory=list)
+    skipped: list[tuple[str, str]] = field(default_factory=list)
+    """Files that could not be read, with the reason"""
+
+    @property
+    def exit_code(self) -> int:
+        """0, or 4 where part of the input was lost or repaired."""
+        return EXIT_PARTIAL if self.lost or self.repaired or self.skipped else EXIT_DONE
+
+
+@dataclass
+class _Item:
+    source: Source
+    importer: ModuleType
+    rank: int = 0
+    said: str = ""
+
+
+def import_trace(
+    sources: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    directory: str | os.PathLike[str],
+    *,
+    options: ImportOptions = DEFAULTS,
+    progress: Progress | None = None,
+) -> ImportReport:
+    """Import files, directories or globs of traces into one run; each source becomes one rank of it.
+
+    A directory that already holds a run is left alone: NAME-2, NAME-3 ... is used (`ImportReport.directory`). A local run
+    appears whole or not at all.
+
+    Raises InputError when nothing can be read, UsageError when the output cannot be written or the call makes no sense.
+    """
+    began = time.perf_counter()
+    paths = [sources] if isinstance(sources, str | os.PathLike) else list(sources)
+    if not paths:
+        raise UsageError("There is nothing to import.", "Name a trace, or a directory of them.")
+    inputs = find_inputs(paths, options.limits)
+    items = _recognise(inputs)
+    _assign_ranks(items, options)
+    target = _free_target(directory)
+    building = _building_place(target)
+    report = ImportReport(target.root, skipped=inputs.skipped if not inputs.named else [])
+    total = sum(item.source.size_bytes for item in items)
+    try:
+        done = 0
+        for item in items:
+            _import_one(item, building, options, progress, done, total, report, alone=len(items) == 1)
+            done += item.source.size_bytes
+        if not report.ranks:
+            raise InputError(f"None of {len(items)} traces could be read; the first: {report.skipped[-1][1]}")
+        if building != target:
+            os.replace(building.root, target.root)
+    except BaseException:
+        if building != target:
+            shutil.rmtree(building.root, ignore_errors=True)
+        raise
+    report.ranks.sort()
+    report.size_bytes = total
+    report.seconds = time.perf_counter() - began
+    return report
+
+
+def importer_of(source: Source) -> ModuleType | None:
+    """The module that reads a source, by its content; None where no format fits."""
+    for name in IMPORTERS:
+        module = importlib.import_module(name)
+        if module.recognises(source):
+            return module
+    return None
+
+
+def _recognise(inputs: Inputs) -> list[_Item]:
+    items: list[_Item] = []
+    for source in inputs.named:
+        module = importer_of(source)
+        if module is None:
+            start = source.head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
+            if start not in (b"{", b"["):
+                raise InputError(
+                    f"{_shown(source)} is no trace in a known format.",
+                    "neuron-explorer reads Kineto and Chrome JSON, Nsight Systems SQLite, XPlane, memory snapshots, "
+                    "rocprofv3 JSON and Ascend databases.",
+                )
+            # The JSON importer knows best what is wrong with a JSON text.
+            module = importlib.import_module(KINETO)
+        items.append(_Item(source, module))
+    items += [_Item(source, module) for source in inputs.found if (module := importer_of(source)) is not None]
+    if not items:
+        where = ", ".join(inputs.directories) or "the input"
+        raise InputError(f"{where} holds no trace.", "Give a trace file, or a directory with traces in it.")
+    return items
+
+
+def _assign_ranks(items: list[_Item], options: ImportOptions) -> None:
+    """What a source says itself, else its file name, else the order; never the same rank twice."""
+    if options.rank is not None:
+        if len(items) > 1:
+            raise UsageError(f"--rank names one rank, but there are {len(items)} traces.")
+        items[0].rank, items[0].said = options.rank, "given"
+        return
+    taken: set[int] = set()
+    open_: list[_Item] = []
+    for item in items:
+        find = getattr(item.importer, "find_rank", None)
+        rank, item.said = find(item.source) if find else (None, "")
+        if rank is None or rank in taken or not 0 <= rank < 1 << 31:
+            open_.append(item)
+            continue
+        item.rank = rank
+        taken.add(rank)
+    for item in open_:
+        item.rank = next(number for number in range(len(items) + len(taken)) if number not in taken)
+        taken.add(item.rank)
+        item.said = "order"
+    items.sort(key=lambda item: item.rank)
+
+
+def _free_target(directory: str | os.PathLike[str]) -> Location:
+    wanted = Location.of(directory)
+    candidate, number = wanted, 2
+    while _taken(candidate):
+        candidate = wanted.sibling(number)
+        number += 1
+    if candidate.is_local and os.path.lexists(candidate.root):
+        if not os.path.isdir(candidate.root):
+            raise UsageError(f"{candidate.root} is a file.", "Choose another directory with -o.")
+        if os.listdir(candidate.root):
+            raise UsageError(
+                f"{candidate.root} holds other files.", "Choose a new or empty directory with -o."
+            )
+    return candidate
+
+
+def _taken(candidate: Location) -> bool:
+    if candidate.is_local:
+        return is_run(candidate.root)
+    return candidate.exists("manifests")
+
+
+def _building_place(target: Location) -> Location:
+    """Beside the target, so that the finished run takes its name in one rename."""
+    if not target.is_local:
+        return target
+    parent, name = os.path.split(target.root)
+    place = os.path.join(parent, f".{name}.{os.getpid()}.importing")
+    shutil.rmtree(place, ignore_errors=True)
+    try:
+        os.makedirs(place)
+    except OSError as error:
+        raise UsageError(
+            f"Cannot write the run to {target.root}: {error.strerror or error}.",
+            "Choose another directory with -o.",
+        ) from error
+    return Location(place)
+
+
+def _import_one(
+    item: _Item,
+    building: Location,
+    options: ImportOptions,
+    progress: Progress | None,
+    done: int,
+    total: int,
+    report: ImportReport,
+    *,
+    alone: bool,
+) -> None:
+    """Import one source as one rank. Of several sources an unreadable one is skipped and said."""
+    source = item.source
+    if progress is not None:
+        outer = progress
+
+        def inner(part: int, _: int | None) -> None:
+            outer(min(done + part, total), total)
+
+        options = replace(options, progress=inner)
+    where = building.root if building.is_local else building.filesystem.unstrip_protocol(building.root)  # type: ignore[union-attr]
+    writer = RunWriter(where, rank=item.rank)
+    digest = _Digest(source.path)
+    try:
+        item.importer.import_source(source, writer, options)
+    except InputError as error:
+        digest.join()
+        if alone:
+            raise type(error)(f"{_shown(source)}: {error.message}", error.remedy) from error
+        report.skipped.append((_shown(source), error.message))
+        _forget(building, item.rank)
+        return
+    except OSError as error:
+        digest.join()
+        raise UsageError(
+            f"Cannot write the run to {building.root}: {error.strerror or error}.",
+            "Free space, or choose another directory with -o.",
+        ) from error
+    manifest = writer.manifest
+    if not manifest.inputs:
+        manifest.inputs.append(
+            {"path": source.path, "member": source.member, "size_bytes": source.size_bytes}
+        )
+    manifest.inputs[0] |= {
+        "sha256": digest.join(),
+        "format": item.importer.NAME,
+        "rank_from": item.said or "only one",
+    }
+    if item.said == "order" and not alone:
+        writer.health(
+            "rank_by_order",
+            "warning",
+            1,
+            f"{source.name} does not say its rank, or another trace has the same one; it is counted as rank {item.rank} by order.",
+            "Name the files by rank, as in rank0.json.",
+            "ranks",
+        )
+    writer.close()
+    report.ranks.append(item.rank)
+    report.events += sum(part.rows for part in manifest.parts if part.table == "events")
+    quarantined = sum(part.rows for part in manifest.parts if part.table == "quarantine")
+    report.lost += max(len(manifest.losses), quarantined)
+    report.repaired += sum(int(repair.get("count", 1)) for repair in manifest.repairs)
+    report.rows += manifest.counts.get("source_total", manifest.counts.get("read", 0))
+    if item.importer.NAME not in report.formats:
+        report.formats.append(item.importer.NAME)
+
+
+def _forget(building: Location, rank: int) -> None:
+    """Remove the parts of a rank that was given up."""
+    if building.is_local:
+        with contextlib.suppress(OSError):
+            for table in os.listdir(building.root):
+                shutil.rmtree(os.path.join(building.root, table, f"rank={rank}"), ignore_errors=True)
+
+
+def _shown(source: Source) -> str:
+    return source.path if source.member is None else f"{source.path}:{source.member}"
+
+
+class _Digest:
+    """SHA-256 of a file, computed beside the import."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._value: str | None = None
+        self._thread = threading.Thread(target=self._compute, daemon=True)
+        self._thread.start()
+
+    def _compute(self) -> None:
+        with contextlib.suppress(OSError), open(self._path, "rb") as file:
+            self._value = hashlib.file_digest(file, "sha256").hexdigest()
+
+    def join(self) -> str | None:
+        self._thread.join()
+        return self._value
+
+
+def cached_run(source: str | os.PathLike[str], *, progress: Progress | None = None) -> str:
+    """The run of a trace or a directory of traces, imported to the cache unless its content is there already.
+
+    Raises InputError as `import_trace` does.
+    """
+    from explorer.collectors.run_cache import RunCache
+
+    return RunCache().run_of(os.fspath(source), progress)

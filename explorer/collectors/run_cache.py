@@ -1,0 +1,168 @@
+"""Imported traces, kept by content: reading the same file again costs nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import explorer
+from explorer.collectors.options import Progress
+from explorer.model.errors import UsageError
+from explorer.model.schema import SCHEMA_VERSION
+from explorer.store.reader import is_run
+
+VARIABLE = "NEURON_EXPLORER_CACHE"
+IMPORT_VERSION = 1
+"""Raised whenever an importer gives other rows for the same input."""
+
+
+def default_directory() -> str:
+    """$NEURON_EXPLORER_CACHE, else neuron-explorer in the user's cache folder."""
+    if wanted := os.environ.get(VARIABLE):
+        return os.path.abspath(os.path.expanduser(wanted))
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return os.path.join(base, "neuron-explorer")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One cached run: where it came from and what it takes."""
+
+    key: str
+    directory: str
+    sources: list[str]
+    size_bytes: int
+    used_ns: int
+
+
+class RunCache:
+    """Runs below `directory`/runs/<key>, the key being a hash of the input's content and of the importer's version.
+
+    `seen.json` remembers the hash of files by path, size and time of change, so that an unchanged file is not even read.
+    """
+
+    def __init__(self, directory: str | None = None) -> None:
+        self.directory = directory or default_directory()
+        self._runs = os.path.join(self.directory, "runs")
+        self._seen = os.path.join(self.directory, "seen.json")
+
+    def run_of(self, path: str, progress: Progress | None = None) -> str:
+        """The cached run of a trace or a directory of traces; imports it where there is none yet."""
+        from explorer.collectors.import_trace import import_trace
+
+        key = self._key(path)
+        directory = os.path.join(self._runs, key)
+        if not is_run(directory):
+            try:
+                os.makedirs(self._runs, exist_ok=True)
+            except OSError as error:
+                raise UsageError(
+                    f"Cannot write the cache {self.directory}: {error.strerror or error}.",
+                    f"Set {VARIABLE} to a directory, or import with -o.",
+                ) from error
+            import_trace([path], directory, progress=progress)
+            self._describe(key, path)
+        with contextlib.suppress(OSError):
+            os.utime(directory)
+        return directory
+
+    def entries(self) -> list[Entry]:
+        """What the cache holds, the most recently used first."""
+        result = []
+        for key in sorted(os.listdir(self._runs)) if os.path.isdir(self._runs) else []:
+            directory = os.path.join(self._runs, key)
+            if not is_run(directory):
+                continue
+            sources: list[str] = []
+            with (
+                contextlib.suppress(OSError, ValueError, KeyError),
+                open(os.path.join(directory, "source.json")) as file,
+            ):
+                sources = [str(source) for source in json.load(file)["sources"]]
+            used = os.stat(directory).st_mtime_ns
+            result.append(Entry(key, directory, sources, _size(directory), used))
+        return sorted(result, key=lambda entry: -entry.used_ns)
+
+    def clear(self) -> tuple[int, int]:
+        """Remove every cached run; how many there were, and the bytes freed."""
+        entries = self.entries()
+        freed = sum(entry.size_bytes for entry in entries)
+        shutil.rmtree(self._runs, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            os.remove(self._seen)
+        return len(entries), freed
+
+    def _describe(self, key: str, path: str) -> None:
+        document = {"sources": [os.path.abspath(path)], "imported_ns": time.time_ns()}
+        with contextlib.suppress(OSError), open(os.path.join(self._runs, key, "source.json"), "w") as file:
+            json.dump(document, file)
+
+    def _key(self, path: str) -> str:
+        """Hash of the content of a file, or of every file of a directory with its relative name."""
+        digest = hashlib.sha256(f"{SCHEMA_VERSION} {explorer.__version__} {IMPORT_VERSION}".encode())
+        seen = self._load()
+        before = dict(seen)
+        if os.path.isdir(path):
+            for folder, names, files in os.walk(path):
+                names.sort()
+                for name in sorted(files):
+                    file = os.path.join(folder, name)
+                    if os.path.isfile(file):
+                        digest.update(f"{os.path.relpath(file, path)}\0{_content(file, seen)}\0".encode())
+        else:
+            # The name can tell the rank, so it belongs to the input.
+            digest.update(f"{os.path.basename(path)}\0{_content(path, seen)}".encode())
+        if seen != before:
+            self._save(seen)
+        return digest.hexdigest()[:32]
+
+    def _load(self) -> dict[str, Any]:
+        try:
+            with open(self._seen) as file:
+                known = json.load(file)
+        except (OSError, ValueError):
+            return {}
+        return known if isinstance(known, dict) else {}
+
+    def _save(self, seen: dict[str, Any]) -> None:
+        temporary = f"{self._seen}.{os.getpid()}.tmp"
+        with contextlib.suppress(OSError):
+            os.makedirs(self.directory, exist_ok=True)
+            with open(temporary, "w") as file:
+                json.dump(seen, file)
+            os.replace(temporary, self._seen)
+
+
+def _content(path: str, seen: dict[str, Any]) -> str:
+    """SHA-256 of a file, from memory where neither size, time of change nor inode have changed since."""
+    from explorer.model.errors import InputError
+
+    try:
+        status = os.stat(path)
+        stamp = [status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino]
+        known = seen.get(os.path.abspath(path))
+        if isinstance(known, list) and known[:4] == stamp:
+            return str(known[4])
+        with open(path, "rb") as file:
+            value = hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        what = (
+            "does not exist" if isinstance(error, FileNotFoundError) else f"cannot be read: {error.strerror}"
+        )
+        raise InputError(f"{path} {what}.", "Check the path.") from error
+    seen[os.path.abspath(path)] = [*stamp, value]
+    return value
+
+
+def _size(directory: str) -> int:
+    return sum(
+        os.path.getsize(os.path.join(folder, name))
+        for folder, _, files in os.walk(directory)
+        for name in files
+    )
