@@ -20,7 +20,7 @@ from torch.utils.data import DataLoader, Dataset
 
 LENGTH = 32
 CLASSES = 4
-VOCABULARY = ["", *(f"word{number}" for number in range(1, 1024))]
+VOCABULARY = ["", *(f"word{number}" for number in range(1, 2048))]
 
 
 class ScaledTanh(torch.autograd.Function):
@@ -58,9 +58,9 @@ class Lines(Dataset):
         if self.fixed:
             return self.numbers[index], self.lengths[index], self.labels[index]
         # slow: every word is searched in a list, for every sample of every epoch. Repaired: once, before training.
+        numbers = list(map(VOCABULARY.index, self.texts[index].split()))
         row = torch.zeros(LENGTH, dtype=torch.long)
-        for position, word in enumerate(self.texts[index].split()):
-            row[position] = VOCABULARY.index(word)
+        row[: len(numbers)] = torch.tensor(numbers)
         return row, self.lengths[index], self.labels[index]
 
 
@@ -148,6 +148,7 @@ def main() -> None:
     parser.add_argument("--fixed", action="store_true", help="train with every slow habit repaired")
     options = parser.parse_args()
     torch.manual_seed(0)
+    torch.set_num_threads(1)  # these tensors are too small to share among threads
     device = torch.accelerator.current_accelerator() or torch.device("cpu")
     model = Classifier().to(device)
     loader = DataLoader(Lines(512, options.fixed), batch_size=options.batch, shuffle=True, drop_last=True)

@@ -14,8 +14,9 @@ def command(
 ) -> int:
     """When a device did nothing and why, longest first.
 
-    host: the next work had not been launched yet. launch: it had been, and had not begun. The line is the one
-    responsible for the work that ended the gap.
+    The cause is what the host was doing meanwhile (python, data, io, sync ...), or launch where the next work had been
+    enqueued and had not begun. The line is the one that was executing, or that is responsible for the work that ended
+    the gap.
     """
     from explorer.cli.reading import place, read
     from explorer.cli.table import Column
@@ -27,8 +28,8 @@ def command(
         Column("device", "Device", priority=2),
         Column("step", "Step", "number", priority=1),
         Column("next_id", "Ended by event", "text", priority=3),
-        Column("where", "Line", "path", style="cyan"),
-        Column("code", "Code", flexible=True, priority=1),
+        Column("where", "Line", "path", flexible=True, style="cyan"),
+        Column("code", "Code", flexible=True),
     )
     return read(
         run,
@@ -38,7 +39,7 @@ def command(
         limit=limit,
         rank=rank,
         step=step,
-        order=lambda row: -row["duration_ns"],
+        order="duration_ns",
         shown=lambda row: {**row, "where": place(row)},
         empty="No device was ever idle.",
     )

@@ -36,7 +36,7 @@ def command(
         Column("charged_ns", "Charged", "duration", priority=4),
         Column("ops", "Ops", "number", priority=5),
         Column("calls", "Visits", "number", priority=6),
-        Column("where", "Line", "path", style="cyan"),
+        Column("where", "Line", "path", flexible=True, style="cyan"),
         Column("code", "Code", flexible=True),
     )
     return read(
@@ -46,7 +46,7 @@ def command(
         json=json,
         limit=limit,
         rank=rank,
-        keep=None if everything else lambda row: bool(row["is_user"]),
+        only="" if everything else "is_user",
         shown=lambda row: {**row, "where": place(row), "code": row["code"] or f"{row['function']}()"},
         empty="No source lines were recorded; --all also shows lines of libraries.",
     )

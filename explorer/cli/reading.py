@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from explorer.cli.output import chosen, cut, note_cut, print_json, rows_document
+from explorer.cli.output import note_cut, print_json, rows_document
 from explorer.cli.source_run import open_source
 from explorer.cli.table import Column, print_table
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from explorer.analysis.result import Result
     from explorer.analysis.run import Run
 
@@ -23,8 +25,8 @@ def read(
     limit: int = 0,
     rank: int | None = None,
     step: int | None = None,
-    order: Callable[[Mapping[str, Any]], Any] | None = None,
-    keep: Callable[[Mapping[str, Any]], bool] | None = None,
+    order: str = "",
+    only: str = "",
     shown: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None,
     empty: str = "Nothing of this kind was recorded.",
 ) -> int:
@@ -36,24 +38,23 @@ def read(
         columns: what the table shows; JSON has every column.
         json: one JSON document instead of a table.
         limit: most rows; 0: all.
-        rank, step: only rows of these.
-        order: sort key, where the view's own order is not wanted.
-        keep: rows to show, where not all are wanted.
+        rank, step: only these.
+        order: column to sort by, largest first, where the view's own order is not wanted.
+        only: a boolean column; rows where it is not true are left out.
         shown: from a row to the cells of the table; JSON keeps the row as it is.
         empty: said where there are no rows.
     """
     source = open_source(path, rank=rank)
     with source.run as run:
         result = answer(run)
-        rows: list[Mapping[str, Any]] = chosen(result.rows(), step=step)
-        if keep is not None:
-            rows = [row for row in rows if keep(row)]
-        if order is not None:
-            rows.sort(key=order)
-        first = cut(rows, limit)
+        rows = _chosen(result.arrow(), step, only)
+        if order and rows.num_rows:
+            rows = rows.sort_by([(order, "descending")])
+        # Rows become Python objects only once they are cut: a run may hold millions of them.
+        first = rows.slice(0, limit or rows.num_rows).to_pylist()
         if json:
-            print_json(rows_document(result, run.directory, first, len(rows)))
-        elif not rows:
+            print_json(rows_document(result, run.directory, first, rows.num_rows))
+        elif not first:
             print(empty)
         else:
             alone = len(run.ranks) == 1
@@ -61,8 +62,16 @@ def read(
                 [shown(row) for row in first] if shown else first,
                 [column for column in columns if not (alone and column.key == "rank")],
             )
-            note_cut(len(first), len(rows))
+            note_cut(len(first), rows.num_rows)
     return source.exit_code
+
+
+def _chosen(rows: pa.Table, step: int | None, only: str) -> pa.Table:
+    import pyarrow.compute as pc
+
+    if step is not None and "step" in rows.column_names:
+        rows = rows.filter(pc.equal(rows.column("step"), step))
+    return rows.filter(rows.column(only)) if only else rows
 
 
 def place(row: Mapping[str, Any]) -> str | None:

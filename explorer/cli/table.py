@@ -79,9 +79,12 @@ def print_table(
     from rich.text import Text
 
     to = to or console()
+    rows = list(rows)
     cells = [[_cell(row.get(column.key), column) for column in columns] for row in rows]
     shown = [
-        i for i, c in enumerate(columns) if keep_empty or c.priority == 0 or any(row[i] for row in cells)
+        i
+        for i, c in enumerate(columns)
+        if keep_empty or c.priority == 0 or any(row.get(c.key) for row in rows)
     ]
     widths = fitted(
         {i: max([units.width(columns[i].title), *(units.width(row[i]) for row in cells)]) for i in shown},

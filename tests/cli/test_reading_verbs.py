@@ -106,9 +106,9 @@ def test_gaps_come_longest_first(run: str, capsys: pytest.CaptureFixture[str]) -
     assert [row["duration_ns"] for row in gaps] == sorted((row["duration_ns"] for row in gaps), reverse=True)
     assert (gaps[0]["duration_ns"], gaps[0]["cause"], gaps[0]["file"], gaps[0]["line"]) == (
         5 * MS,
-        "host",
+        "python",
         "train.py",
-        5,
+        7,
     )
 
 
