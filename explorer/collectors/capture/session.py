@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import threading
@@ -14,6 +15,7 @@ from explorer.collectors.capture import guard
 from explorer.collectors.capture.activities import choose_activities
 from explorer.collectors.capture.calibration import measure_line_ns, measure_op_ns, recorder_name
 from explorer.collectors.capture.dimensions import Dimensions
+from explorer.collectors.capture.file_io import FileIoRecorder
 from explorer.collectors.capture.gc_recorder import GcRecorder
 from explorer.collectors.capture.host_event import HostEvent
 from explorer.collectors.capture.host_info import clock_sample, device_rows, git_commit, host_info
@@ -65,6 +67,7 @@ class Session:
         self.coverage = Coverage()
         self.recorder: LineRecorder | None = None
         self.gc = GcRecorder()
+        self.files = FileIoRecorder()
         self.extra: list[HostEvent] = []
         self.window = -1
         self.windows: list[dict[str, Any]] = []
@@ -77,6 +80,7 @@ class Session:
         self._failed: str | None = None
         self._first_mark: int | None = None
         self._cut_pending = False
+        self._pause_start = 0
         self._recorder_started = False
         self.marks = OptimizerMarks(self._optimizer_stepped)
         self.termination = Termination(self.stop)
@@ -106,6 +110,7 @@ class Session:
             self.recorder.on_switched_off = self._switched_off
         self.running = True
         self.gc.start()
+        self.files.start()
         self.marks.start()
         self.termination.start()
         now = time.time_ns()
@@ -214,6 +219,7 @@ class Session:
         if self.recorder is not None:
             self.recorder.stop()
         self.gc.stop()
+        self.files.stop()
         self.marks.stop()
         self.termination.stop()
         self._take_up_soon.stop()
@@ -224,6 +230,7 @@ class Session:
         self.running = False
         self.recording = False
         self.gc.stop()
+        self.files.stop()
         self.marks.stop()
         self.termination.forget()
         self._take_up_soon.forget()
@@ -269,16 +276,32 @@ class Session:
             except Exception as error:
                 self.recorder = None
                 self._fail(f"the line recorder could not start: {error}", fatal=False)
-        self.gc.enabled = True
+        self.gc.enabled = self.files.enabled = True
         self._window_start = time.time_ns()
+        if self._pause_start:
+            # What the hand-over cost is an event of its own: a gap that explains itself.
+            self.extra.append(
+                HostEvent(
+                    threading.get_native_id(),
+                    "overhead",
+                    "neuron_profile: window written",
+                    self._pause_start,
+                    self._window_start - self._pause_start,
+                )
+            )
+            self._pause_start = 0
 
     def _close_window(self, end_ns: int) -> None:
         """Stop recording, read, write, publish. Nothing in here may reach the program."""
         begin = time.time_ns()
         if self.recorder is not None:
             self.recorder.pause()
-        self.gc.enabled = False
+        self.gc.enabled = self.files.enabled = False
         self.recording = False
+        self._pause_start = end_ns
+        collecting = gc.isenabled()
+        # Bulk decoding makes hundreds of thousands of objects and no cycles.
+        gc.disable()
         try:
             self.profiler.stop()
             stopped = time.time_ns()
@@ -287,6 +310,9 @@ class Session:
         except Exception as error:
             self._fail(f"a window could not be written: {error}", detail=traceback.format_exc())
             events, stopped = 0, time.time_ns()
+        finally:
+            if collecting:
+                gc.enable()
         self.plan.window_closed(events)
         self._shapes_done = self._shapes_done or self._shapes_now
         done = time.time_ns()
@@ -307,7 +333,7 @@ class Session:
     def _write_window(self, raw: RawWindow, end_ns: int) -> int:
         records = self.recorder.take() if self.recorder is not None else []
         states = HostStates(self.replay.states(records), self._carried, self._window_start, end_ns)
-        extra, self.extra = self.extra + self.gc.take(), []
+        extra, self.extra = self.extra + self.gc.take() + self.files.take(), []
         built = build_window(
             raw,
             extra,
@@ -435,6 +461,34 @@ class Session:
                 f"Lines were given up for hot pure-Python code ({names}): only the function is known there.",
                 None,
                 "lines",
+            )
+        if self.files.dropped:
+            say(
+                "io_not_kept",
+                "info",
+                self.files.dropped,
+                "More file operations than a window keeps: the rest is counted only.",
+                None,
+                "file_io",
+            )
+        if self.gc.short_passes:
+            say(
+                "short_gc_passes",
+                "info",
+                self.gc.short_passes,
+                f"{self.gc.short_passes} garbage collections shorter than 20 us took {self.gc.short_ns / 1e6:.2f} ms"
+                " in all; they are not events.",
+                None,
+                None,
+            )
+        if self.settings.threads == "all" and self.settings.profile_memory:
+            say(
+                "threads_left_out",
+                "warning",
+                1,
+                "Ops of other Python threads were not recorded: the profiler cannot report memory at the same time.",
+                "Use threads='all' without profile_memory.",
+                "ops",
             )
         total = sum(self.coverage.self_ns.values())
         unknown = sum(v for (_, kind), v in self.coverage.self_ns.items() if kind == "none")

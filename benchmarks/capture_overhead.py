@@ -1,0 +1,215 @@
+"""What recording costs: step time under each way of profiling, over the same steps without any.
+
+python benchmarks/capture_overhead.py [--model small|big|both] [--rounds 7] [--steps 30] [--json FILE]
+
+Method: one process, one thread; in every round each way of profiling runs the same number of steps, in turn, so that a
+slow moment of the machine hits all of them. The number for a way is the median over rounds of (its median step time / the
+median step time without profiling of the same round). Handing a window over happens between steps and is given apart, in
+microseconds per event.
+
+Models: `small` is the worst case, a two-layer transformer of width 32 with a single-tensor AdamW: about two thousand op
+ranges of one microsecond in a step of a few milliseconds. `big` is three Linear(1536) layers: about a hundred ops in some
+forty milliseconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import shutil
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+os.environ.setdefault("KINETO_LOG_LEVEL", "6")
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from explorer import neuron_profile
+from explorer.store.reader import RunReader
+
+
+class Attention(nn.Module):
+    """Plain attention, written out in many small operations."""
+
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.query = nn.Linear(width, width)
+        self.key = nn.Linear(width, width)
+        self.value = nn.Linear(width, width)
+        self.out = nn.Linear(width, width)
+
+    def split(self, x: Tensor) -> Tensor:
+        batch, length, width = x.shape
+        return x.view(batch, length, self.heads, width // self.heads).transpose(1, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        q, k, v = self.split(self.query(x)), self.split(self.key(x)), self.split(self.value(x))
+        scores = q @ k.transpose(-1, -2) / q.shape[-1] ** 0.5
+        weights = torch.softmax(scores, dim=-1)
+        mixed = (weights @ v).transpose(1, 2).reshape(x.shape)
+        return self.out(mixed)
+
+
+class Layer(nn.Module):
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.attention = Attention(width, heads)
+        self.first = nn.LayerNorm(width)
+        self.second = nn.LayerNorm(width)
+        self.up = nn.Linear(width, 4 * width)
+        self.down = nn.Linear(4 * width, width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x + self.attention(self.first(x))
+        hidden = F.gelu(self.up(self.second(x)))
+        return x + self.down(hidden)
+
+
+class SmallModel(nn.Module):
+    def __init__(self, width: int = 32, layers: int = 2, words: int = 64) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(words, width)
+        self.layers = nn.ModuleList(Layer(width, 4) for _ in range(layers))
+        self.head = nn.Linear(width, words)
+
+    def forward(self, words: Tensor) -> Tensor:
+        x = self.embedding(words)
+        for layer in self.layers:
+            x = layer(x)
+        return self.head(x)
+
+
+def small_step() -> Callable[[], None]:
+    """About two thousand op ranges a step."""
+    model = SmallModel()
+    optimizer = torch.optim.AdamW(model.parameters(), foreach=False)
+    words = torch.randint(0, 64, (2, 8))
+
+    def step() -> None:
+        logits = model(words)
+        loss = F.cross_entropy(logits.view(-1, 64), words.view(-1))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+    return step
+
+
+def big_step() -> Callable[[], None]:
+    """About a hundred ops a step."""
+    model = nn.Sequential(nn.Linear(1536, 1536), nn.ReLU(), nn.Linear(1536, 1536), nn.ReLU(), nn.Linear(1536, 1536))
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+    data = torch.randn(128, 1536)
+
+    def step() -> None:
+        loss = model(data).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+    return step
+
+
+Marker = Callable[[], object]
+
+
+@contextmanager
+def nothing() -> Iterator[Marker]:
+    yield lambda: None
+
+
+@contextmanager
+def kineto(**options: bool) -> Iterator[Marker]:
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], **options):
+        yield lambda: None
+
+
+HAND_OVER: dict[str, list[float]] = {}
+
+
+@contextmanager
+def ours(name: str, **options: object) -> Iterator[Marker]:
+    folder = tempfile.mkdtemp()
+    try:
+        with neuron_profile(folder + "/run", **options) as prof:  # type: ignore[arg-type]
+            yield prof.step
+        windows = RunReader(str(prof.directory)).manifests[0].capture["windows"]
+        spent = sum(window["stop_ns"] + window["write_ns"] for window in windows)
+        HAND_OVER.setdefault(name, []).append(spent / 1000 / max(1, sum(window["events"] for window in windows)))
+    finally:
+        shutil.rmtree(folder)
+
+
+WAYS: dict[str, Callable[[], object]] = {
+    "no profiler": nothing,
+    "torch.profiler": lambda: kineto(),
+    "torch.profiler, with_stack": lambda: kineto(with_stack=True),
+    "torch.profiler, record_shapes": lambda: kineto(record_shapes=True),
+    "neuron_profile, ops": lambda: ours("neuron_profile, ops", lines=False, record_shapes=False),
+    "neuron_profile, ops and lines": lambda: ours("neuron_profile, ops and lines", record_shapes=False),
+    "neuron_profile, shapes in every window": lambda: ours("neuron_profile, shapes in every window", record_shapes=True),
+}
+
+
+def median_step(way: Callable[[], object], step: Callable[[], None], steps: int) -> float:
+    """Median time of a step in seconds; the first two steps of each recording are warm-up."""
+    times = []
+    with way() as mark:  # type: ignore[attr-defined]
+        for _ in range(steps + 2):
+            begin = time.perf_counter()
+            step()
+            times.append(time.perf_counter() - begin)
+            mark()
+    return statistics.median(times[2:])
+
+
+def measure(name: str, rounds: int, steps: int) -> dict[str, dict[str, float]]:
+    step = small_step() if name == "small" else big_step()
+    for _ in range(5):
+        step()
+    ratios: dict[str, list[float]] = {way: [] for way in WAYS}
+    base: list[float] = []
+    for _ in range(rounds):
+        plain = median_step(WAYS["no profiler"], step, steps)
+        base.append(plain)
+        for way in WAYS:
+            ratios[way].append(median_step(WAYS[way], step, steps) / plain)
+    print(f"\n{name} model: {1000 * statistics.median(base):.2f} ms a step without profiler, {rounds} rounds")
+    result = {}
+    for way, values in ratios.items():
+        ordered = sorted(values)
+        hand_over = statistics.median(HAND_OVER[way]) if way in HAND_OVER else float("nan")
+        result[way] = {"ratio": statistics.median(values), "low": ordered[0], "high": ordered[-1], "hand_over_us": hand_over}
+        more = f"   hand-over {hand_over:5.1f} us/event" if way in HAND_OVER else ""
+        print(f"  {way:<40} x{statistics.median(values):.3f}  ({ordered[0]:.2f} to {ordered[-1]:.2f}){more}")
+    HAND_OVER.clear()
+    return result
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--model", choices=("small", "big", "both"), default="both")
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--steps", type=int, default=30)
+    parser.add_argument("--json", help="write the numbers to this file too")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    print(f"Python {platform.python_version()}, torch {torch.__version__}, {os.cpu_count()} CPUs, {platform.machine()}")
+    names = ("small", "big") if options.model == "both" else (options.model,)
+    results = {name: measure(name, options.rounds, options.steps) for name in names}
+    if options.json:
+        with open(options.json, "w", encoding="utf-8") as file:
+            json.dump(results, file, indent=1)
+
+
+if __name__ == "__main__":
+    main()
