@@ -39,6 +39,7 @@ def _screen(module: str, name: str) -> Callable[[], Screen[Any]]:
 
 SCREENS: dict[str, tuple[str, str, str, Callable[[], Screen[Any]]]] = {
     "overview": ("1", "Overview", "Overview", _screen("overview", "OverviewScreen")),
+    "timeline": ("2", "Timeline", "Time", _screen("timeline", "TimelineScreen")),
     "source": ("3", "Source", "Source", _screen("source", "SourceScreen")),
     "ops": ("4", "Ops", "Ops", _screen("tables", "TablesScreen")),
     "findings": ("5", "Findings", "Finds", _screen("findings", "FindingsScreen")),

@@ -1,0 +1,425 @@
+"""Timeline: every track against time, with the selected event's details, search, and statistics of a range."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rich.text import Text
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import VerticalScroll
+from textual.widgets import Input, Static
+
+from explorer.tui import units
+from explorer.tui.screens.frame import ExplorerScreen
+from explorer.tui.text import brief, safe
+from explorer.tui.theme import inks, palette_of
+from explorer.tui.widgets.timeline import TimelineView
+
+if TYPE_CHECKING:
+    from explorer.analysis.event_details import EventDetails
+    from explorer.analysis.run import Run
+    from explorer.analysis.timeline import Timeline
+
+DETAIL_DELAY_SECONDS = 0.06
+
+
+class TimelineScreen(ExplorerScreen):
+    """Timeline with details."""
+
+    NAME = "timeline"
+    ABOUT = (
+        "Every thread, stream, engine and queue against time. w and s zoom around the selection, a and d pan, the wheel "
+        "zooms around the mouse; arrows go from event to event and lane to lane; f zooms to the selection. / searches, "
+        "n and N go from match to match. [ and ] (or dragging) choose a range and show its statistics. The arrow leads "
+        "from the launching call to the work it started; p goes to the other end. Shades show how busy a cell is."
+    )
+    BINDINGS = [
+        Binding("slash", "search", "Search", key_display="/"),
+        Binding("n", "match(1)", "Next match"),
+        Binding("N", "match(-1)", "Match before", show=False),
+        Binding("p", "partner", "Launch ⇄ work"),
+        Binding("e", "source", "Source"),
+        Binding("t", "tracks", "Tracks"),
+        Binding("r", "rank", "Rank"),
+        Binding("y", "copy", "Copy"),
+        Binding("escape", "clear", "Clear", show=False),
+    ]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rank: int | None = None
+        self._details: EventDetails | None = None
+        self._matches: list[int] = []
+        self._searched = ""
+        self._when_ready: list[Any] = []
+
+    def body(self) -> ComposeResult:
+        yield TimelineView(id="timeline-view")
+        yield Static(id="timeline-status", classes="status")
+        with VerticalScroll(id="timeline-detail", can_focus=False):
+            yield Static(id="detail-text")
+        yield Input(id="timeline-input", classes="bottom-input")
+
+    def on_mount(self) -> None:
+        super().on_mount()
+        self.query_one(Input).display = False
+        self.view.focus()
+
+    @property
+    def view(self) -> TimelineView:
+        return self.query_one(TimelineView)
+
+    def load(self) -> None:
+        if self.rank is None:
+            self.rank = self.data.run.ranks[0]
+        self._load_rank(self.rank)
+
+    def _load_rank(self, rank: int) -> None:
+        from explorer.analysis.timeline import load_timeline
+
+        self.rank = rank
+
+        def show(timeline: Timeline) -> None:
+            before = (self.view.start_ns, self.view.end_ns) if self.view.timeline is not None else None
+            kept = (
+                before is not None
+                and self.view.timeline is not None
+                and self.view.timeline.rank == timeline.rank
+            )
+            self.view.show(timeline)
+            if kept and before is not None:
+                self.view.show_window(*before)
+            if timeline.left_out:
+                self.app.notify(
+                    f"Of {timeline.left_out:,} short events of this rank only the longer ones are drawn.",
+                    severity="warning",
+                )
+            waiting, self._when_ready = self._when_ready, []
+            for call in waiting:
+                call()
+            self._status()
+
+        self.ask("timeline", lambda run: load_timeline(run, rank), show, key=("timeline", rank))
+
+    def _ready(self, call: Any, rank: int | None = None) -> None:
+        """Run `call` now or when the timeline (of this rank) is there."""
+        timeline = self.view.timeline
+        if timeline is not None and rank in (None, timeline.rank):
+            call()
+        else:
+            self._when_ready.append(call)
+            if rank is not None and self.explorer.data is not None and rank != self.rank:
+                self._load_rank(rank)
+            elif rank is not None:
+                self.rank = rank
+
+    # Asked by other screens
+
+    def show_range(self, rank: int, start_ns: int, end_ns: int) -> None:
+        """Show a window of a rank."""
+        self._ready(lambda: self.view.show_window(start_ns, end_ns), rank)
+
+    def show_event(self, rank: int, event_id: int) -> None:
+        """Select an event and zoom to its surroundings."""
+
+        def go() -> None:
+            timeline = self.view.timeline
+            row = timeline.row_of(event_id) if timeline else None
+            if row is None or timeline is None:
+                self.app.notify(f"Event {rank}:{event_id} is not on the timeline.", timeout=3)
+                return
+            self.view.select(row)
+            start, length = int(timeline.row_start_ns[row]), max(int(timeline.row_duration_ns[row]), 1000)
+            self.view.show_window(start - 2 * length, start + 3 * length)
+
+        self._ready(go, rank)
+
+    def search(self, text: str) -> None:
+        """Find every event whose name holds the text, and go to the first after the window's start."""
+
+        def go() -> None:
+            timeline = self.view.timeline
+            if timeline is not None:
+                self._searched = text
+                self.ask("search", lambda run: timeline.search(text).tolist(), self._found)
+
+        self._ready(go)
+
+    def _found(self, rows: list[int]) -> None:
+        self._matches = rows
+        self.view.matches = set(rows)
+        if not rows:
+            self.app.notify(
+                f"No event of this rank is called like “{safe(self._searched)[:60]}”.",
+                timeout=3,
+                markup=False,
+            )
+            self._status()
+            self.view.refresh()
+            return
+        timeline = self.view.timeline
+        assert timeline is not None
+        first = next((row for row in rows if timeline.row_start_ns[row] >= self.view.start_ns), rows[0])
+        self.view.select(first)
+        self._status()
+
+    # Details
+
+    @on(TimelineView.Selected)
+    def _selected(self, event: TimelineView.Selected) -> None:
+        self._details = None
+        if event.row is None:
+            self._show_legend()
+            return
+        row = event.row
+        self.set_timer(DETAIL_DELAY_SECONDS, lambda: self._ask_details(row))
+
+    def _ask_details(self, row: int) -> None:
+        timeline = self.view.timeline
+        if timeline is None or self.view.selected != row:
+            return
+        event_id, rank = int(timeline.event_id[row]), timeline.rank
+
+        def details(run: Run) -> EventDetails | None:
+            from explorer.analysis.event_details import event_details
+
+            return event_details(run, rank, event_id)
+
+        self.ask("details", details, lambda answer: self._show_details(row, answer))
+
+    def _show_details(self, row: int, details: EventDetails | None) -> None:
+        if details is None or self.view.selected != row or self.view.timeline is None:
+            return
+        self._details = details
+        timeline = self.view.timeline
+        if details.launch is not None:
+            source = timeline.row_of(details.launch["event_id"])
+            self.view.linked = (source, row) if source is not None else None
+        elif details.launched:
+            target = timeline.row_of(details.launched[0]["event_id"])
+            self.view.linked = (row, target) if target is not None else None
+        self.view.refresh()
+        self.query_one("#detail-text", Static).update(self._detail_text(details))
+        self.query_one("#timeline-detail").scroll_to(y=0, animate=False)
+
+    def _detail_text(self, details: EventDetails) -> Text:
+        css = inks(self.app.current_theme)
+        event, muted = details.event, css["muted"]
+        start = self.view.timeline.start_ns if self.view.timeline else 0
+        text = Text()
+        text.append("■ ", style=palette_of(self.app.current_theme).categories.get(event["category"], muted))
+        text.append(safe(event["name"]), style="bold")
+        text.append(
+            f"  {event['category']} on {safe(event['track'] or '')}  {event['rank']}:{event['event_id']}\n",
+            style=muted,
+        )
+        pieces = [("takes", units.duration(event["duration_ns"]))]
+        if event["self_ns"] != event["duration_ns"]:
+            pieces.append(("itself", units.duration(event["self_ns"])))
+        pieces.append(("at", units.duration(event["start_ns"] - start)))
+        for name, key in (
+            ("step", "step"),
+            ("phase", "phase"),
+            ("module", "module"),
+            ("inside", "parent_name"),
+        ):
+            if event[key] not in (None, ""):
+                pieces.append((name, safe(str(event[key]))))
+        if event["flops"]:
+            pieces.append(("work", units.work(event["flops"])))
+        if event["size_bytes"]:
+            pieces.append(("moves", units.size(event["size_bytes"])))
+        for name, value in pieces:
+            text.append(f"{name} ", style=muted)
+            text.append(f"{value}   ")
+        text.append("\n")
+        if event["file"]:
+            text.append("line ", style=muted)
+            text.append(f"{safe(event['file'])}:{event['line']}", style=css["secondary"])
+            text.append(f" in {safe(event['function'] or '')}  ", style=muted)
+            text.append(safe(event["code"] or ""))
+            if event["attribution"]:
+                text.append(f"  ({event['attribution']}, {event['precision']})", style=muted)
+            text.append("\n")
+        if details.launch is not None:
+            text.append("launched by ", style=muted)
+            text.append(safe(details.launch["name"]))
+            if event["op_name"]:
+                text.append(" in ", style=muted)
+                text.append(safe(event["op_name"]))
+            text.append(", ", style=muted)
+            text.append(units.duration(details.delay_ns))
+            text.append(" after the call returned   p goes there\n", style=muted)
+        elif details.launched:
+            names = ", ".join(brief(each["name"]) for each in details.launched[:3])
+            more = f" and {len(details.launched) - 3} more" if len(details.launched) > 3 else ""
+            text.append("launched ", style=muted)
+            text.append(names + more)
+            text.append("   p goes there\n", style=muted)
+        for line in details.lines[:5]:
+            text.append(f"{line['role']} {units.share(line['share'])} ", style=muted)
+            text.append(f"{safe(line['file'])}:{line['line']}  {safe(line['code'] or '')}\n")
+        if event["shapes"]:
+            text.append("shapes ", style=muted)
+            text.append(safe(event["shapes"])[:400] + "\n")
+        if details.attributes:
+            shown = "  ".join(f"{key}={value}" for key, value in details.attributes.items())
+            text.append(safe(shown)[:1200], style=muted)
+        return text
+
+    @on(TimelineView.RangeChanged)
+    def _range_changed(self, event: TimelineView.RangeChanged) -> None:
+        timeline, start, end = self.view.timeline, event.start_ns, event.end_ns
+        if timeline is None or start is None or end is None:
+            self._show_legend()
+            return
+        self.ask("range", lambda run: timeline.statistics(start, end), self._show_range)
+
+    def _show_range(self, answer: dict[str, Any]) -> None:
+        css = inks(self.app.current_theme)
+        text = Text()
+        text.append(f"Range of {units.duration(answer['duration_ns'])}", style="bold")
+        text.append(f", {answer['events']:,} events\n", style=css["muted"])
+        for track in answer["tracks"][:4]:
+            text.append(f"{units.share(track['share']):>7} busy ", style="bold")
+            text.append(f"{safe(track['label'])}   ", style=css["muted"])
+        text.append("\n")
+        for name in answer["names"]:
+            text.append(
+                f"{units.duration(name['total_ns']):>9} {units.share(name['share']):>7} {name['count']:>8,}×  "
+            )
+            text.append(
+                "■ ", style=palette_of(self.app.current_theme).categories.get(name["category"], css["muted"])
+            )
+            text.append(brief(name["name"]) + "\n")
+        self.query_one("#detail-text", Static).update(text)
+
+    @on(TimelineView.Moved)
+    def _moved(self) -> None:
+        if self.view.selected is None and self.view.range is None:
+            self._show_legend()
+        self._status()
+
+    def _status(self) -> None:
+        view = self.view
+        timeline = view.timeline
+        if timeline is None:
+            return
+        css = inks(self.app.current_theme)
+        text = Text(no_wrap=True, end="")
+        text.append(
+            f"{units.duration(view.start_ns - timeline.start_ns)} to {units.duration(view.end_ns - timeline.start_ns)}"
+        )
+        text.append(f"  of {units.duration(timeline.end_ns - timeline.start_ns)}", style=css["faint"])
+        if len(self.data.run.ranks) > 1:
+            text.append(f"   rank {timeline.rank}")
+        text.append(f"   colour: {view.color_mode}")
+        if self._matches:
+            here = self._matches.index(view.selected) + 1 if view.selected in view.matches else 0
+            text.append(
+                f"   “{brief(self._searched)[:40]}” {here} of {len(self._matches):,}", style=css["accent"]
+            )
+        if view.track_filter:
+            text.append(f"   tracks: {safe(view.track_filter)}", style=css["accent"])
+        self.query_one("#timeline-status", Static).update(text)
+
+    def _show_legend(self) -> None:
+        timeline = self.view.timeline
+        if timeline is None:
+            return
+        css = inks(self.app.current_theme)
+        colors = self.view.paint_colors
+        text = Text()
+        labels = timeline.labels[self.view.color_mode]
+        if self.view.color_mode == "category":
+            for label, color in zip(labels, colors.base):
+                text.append("■ ", style=color)
+                text.append(f"{label}   ")
+        else:
+            text.append(f"Each {self.view.color_mode} has its colour ({len(labels):,} of them).   ")
+        text.append(
+            "\nArrows or a click select an event; / searches; drag, or [ and ], for a range.",
+            style=css["muted"],
+        )
+        self.query_one("#detail-text", Static).update(text)
+
+    # Actions
+
+    def action_search(self) -> None:
+        self._prompt("Search: part of a name", self._searched, "search")
+
+    def action_tracks(self) -> None:
+        self._prompt("Tracks: words in a track's name, nothing for all", self.view.track_filter, "tracks")
+
+    def _prompt(self, text: str, value: str, purpose: str) -> None:
+        box = self.query_one(Input)
+        box.placeholder, box.value, box.display = text, value, True
+        box.set_classes(f"bottom-input {purpose}")
+        box.focus()
+
+    @on(Input.Submitted, "#timeline-input")
+    def _submitted(self, event: Input.Submitted) -> None:
+        purpose = "tracks" if event.input.has_class("tracks") else "search"
+        event.input.display = False
+        self.view.focus()
+        if purpose == "tracks":
+            self.view.track_filter = event.value.strip()
+            self.view._list_rows()
+            self.view._redraw()
+        elif event.value.strip():
+            self.search(event.value.strip())
+        else:
+            self._matches, self.view.matches = [], set()
+            self.view.refresh()
+            self._status()
+
+    def action_match(self, way: int) -> None:
+        if not self._matches or self.view.timeline is None:
+            self.action_search()
+            return
+        if self.view.selected in self.view.matches:
+            index = (self._matches.index(self.view.selected) + way) % len(self._matches)
+        else:
+            index = 0
+        self.view.select(self._matches[index])
+        self._status()
+
+    def action_partner(self) -> None:
+        """From the work to its launching call, or from the call to the first work it launched."""
+        if self.view.linked is not None:
+            source, target = self.view.linked
+            self.view.select(source if self.view.selected == target else target)
+
+    def action_source(self) -> None:
+        if self._details is None or not self._details.event["file"]:
+            self.app.notify("Select an event with a line first.", timeout=2)
+            return
+        from explorer.tui.screens.source import SourceScreen
+
+        screen = self.explorer.go_to("source")
+        assert isinstance(screen, SourceScreen)
+        screen.show_line(self._details.event["file"], self._details.event["line"])
+
+    def action_rank(self) -> None:
+        ranks = self.data.run.ranks
+        if len(ranks) < 2 or self.rank is None:
+            self.app.notify("This run has one rank.", timeout=2)
+            return
+        self._load_rank(ranks[(ranks.index(self.rank) + 1) % len(ranks)])
+
+    def action_clear(self) -> None:
+        box = self.query_one(Input)
+        if box.display:
+            box.display = False
+            self.view.focus()
+            return
+        self._matches, self.view.matches = [], set()
+        self.view.set_range(None, None)
+        self.view.select(None)
+        self._status()
+
+    def action_copy(self) -> None:
+        if self._details is not None:
+            self.copy(self._detail_text(self._details).plain, "the event")
