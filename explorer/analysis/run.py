@@ -12,6 +12,7 @@ from explorer.model.errors import UsageError
 from explorer.store.reader import RunReader
 
 if TYPE_CHECKING:
+    from explorer.analysis.diff.comparison import Comparison
     from explorer.analysis.engine import Engine
     from explorer.model.finding import Findings
 
@@ -152,6 +153,12 @@ class Run:
         from explorer.analysis.findings import find
 
         return find(self)
+
+    def compare(self, other: Run) -> Comparison:
+        """What changed from this run to another: verdict, comparability, and what explains it."""
+        from explorer.analysis.diff.comparison import compare
+
+        return compare(self, other)
 
     def close(self) -> None:
         """Free the query engines."""

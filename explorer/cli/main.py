@@ -50,6 +50,8 @@ VERBS: dict[str, Verb] = {
     "memory": Verb("memory", "Read", "Allocated and reserved memory"),
     "health": Verb("health", "Read", "What is missing, broken, repaired or doubtful"),
     "query": Verb("query", "Read", "SQL over a run, read-only and bounded"),
+    "diff": Verb("diff", "Compare", "What changed between two runs, and what explains it"),
+    "check": Verb("check", "Compare", "Hold a run to its budget: a gate for CI"),
     "schema": Verb("schema", "Look after runs", "Every table, view and column, with its meaning"),
     "verify": Verb("verify", "Look after runs", "Whether a run is whole and of the documented form"),
     "cache": Verb("cache", "Look after runs", "What imported traces take, and how to remove them"),

@@ -1,0 +1,34 @@
+"""Matching source lines through an edit: the lines of one version of a file found again in another."""
+
+from __future__ import annotations
+
+from difflib import SequenceMatcher
+
+ALIKE = 0.6
+"""A changed line is the same line edited when at least this much of its text is (ratio of difflib)."""
+
+
+def line_map(before: str, after: str) -> dict[int, int]:
+    """Line numbers (from 1) of the old text to those of the new one, for unchanged and recognisably edited lines."""
+    old, new = before.splitlines(), after.splitlines()
+    mapping: dict[int, int] = {}
+    for tag, a0, a1, b0, b1 in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if tag == "equal":
+            mapping.update((a0 + i + 1, b0 + i + 1) for i in range(a1 - a0))
+        elif tag == "replace":
+            _edited(old, new, range(a0, a1), range(b0, b1), mapping)
+    return mapping
+
+
+def _edited(old: list[str], new: list[str], a: range, b: range, mapping: dict[int, int]) -> None:
+    """Pair edited lines in order, each with the most similar of the new ones that are left after it."""
+    floor = b.start
+    for i in a:
+        best, score = -1, ALIKE
+        for j in range(floor, b.stop):
+            ratio = SequenceMatcher(None, old[i].strip(), new[j].strip(), autojunk=False).ratio()
+            if ratio > score:
+                best, score = j, ratio
+        if best >= 0:
+            mapping[i + 1] = best + 1
+            floor = best + 1

@@ -1,0 +1,64 @@
+"""The verbs diff and check, as a shell sees them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from explorer.cli.main import main
+from tests.analysis.diff.test_comparison import write
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> tuple[str, str]:
+    return write(tmp_path / "a", 1000, "loop()\nx = mm(a, b)\n"), write(
+        tmp_path / "b", 1300, "loop()\nx = mm(a, b)\n"
+    )
+
+
+def test_diff_says_verdict_and_cause(runs: tuple[str, str], capsys: Any) -> None:
+    assert main(["diff", *runs]) == 0
+    text = capsys.readouterr().out
+    assert "step 1.20 µs -> 1.50 µs  +25.0%" in text
+    assert "verdict: slower" in text
+    assert "a.py:2" in text
+
+
+def test_diff_as_json(runs: tuple[str, str], capsys: Any) -> None:
+    assert main(["diff", *runs, "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["schema"] == "neuron-explorer/diff/1"
+    assert document["verdict"]["answer"] == "slower"
+    assert document["explained"]["line"][0]["change_ns"] == 300
+
+
+def test_check_is_a_gate(runs: tuple[str, str], tmp_path: Path, capsys: Any) -> None:
+    before, after = runs
+    junit, summary = tmp_path / "junit.xml", tmp_path / "summary.md"
+    arguments = ["--max-regression", "5%", "--junit", str(junit), "--summary", str(summary)]
+    assert main(["check", after, "--baseline", before, *arguments]) == 1
+    assert capsys.readouterr().out.startswith("FAILED       max_regression: step +25.0%")
+    assert 'failures="1"' in junit.read_text()
+    assert "| FAILED | max_regression |" in summary.read_text()
+    assert main(["check", before, "--baseline", after, *arguments]) == 0
+    assert main(["check", after, "--baseline", before, "--max-regression", "5%", "--json"]) == 1
+    assert '"passed": false' in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--max-regression", "much"], "is not a share"),
+        (["--forbid", "host_snyc"], "Did you mean host_sync"),
+        (["--max-memory", "big"], "is not a size"),
+        (["--rules", "/nowhere.toml"], "cannot be read"),
+    ],
+)
+def test_wrong_calls(runs: tuple[str, str], arguments: list[str], message: str, capsys: Any) -> None:
+    assert main(["check", runs[0], *arguments]) in (2, 3)
+    error = capsys.readouterr().err
+    assert message in error
+    assert "Traceback" not in error
