@@ -25,11 +25,18 @@ IMPORTERS = (
     "explorer.collectors.nsys.importer",
     "explorer.collectors.ascend.importer",
     "explorer.collectors.memory_snapshot.importer",
+    "explorer.collectors.memory_snapshot.timeline",
     "explorer.collectors.xplane.importer",
+    "explorer.collectors.perfetto.importer",
     "explorer.collectors.rocprof.importer",
+    "explorer.collectors.execution_trace.importer",
+    "explorer.collectors.speedscope.importer",
     "explorer.collectors.kineto.importer",
 )
-"""Modules with NAME, recognises(source) and import_source(source, writer, options); the first that recognises a source reads it."""
+"""Modules with NAME, recognises(source) and import_source(source, writer, options); the first that recognises a source reads it.
+
+One that also has join(source, writer) adds its source to a rank that another source of the same import fills.
+"""
 
 KINETO = IMPORTERS[-1]
 
@@ -62,6 +69,8 @@ class _Item:
     importer: ModuleType
     rank: int = 0
     said: str = ""
+    companions: list[_Item] = field(default_factory=list)
+    """Sources that are joined to this one's rank"""
 
 
 def import_trace(
@@ -84,6 +93,7 @@ def import_trace(
         raise UsageError("There is nothing to import.", "Name a trace, or a directory of them.")
     inputs = find_inputs(paths, options.limits)
     items = _recognise(inputs)
+    items = _pair(items)
     _assign_ranks(items, options)
     target = _free_target(directory)
     building = _building_place(target)
@@ -137,6 +147,22 @@ def _recognise(inputs: Inputs) -> list[_Item]:
         where = ", ".join(inputs.directories) or "the input"
         raise InputError(f"{where} holds no trace.", "Give a trace file, or a directory with traces in it.")
     return items
+
+
+def _pair(items: list[_Item]) -> list[_Item]:
+    """Give each source that is joined to another its host: the one of the same rank by name, else by order."""
+    from explorer.collectors.kineto.rank import rank_of
+
+    hosts = [item for item in items if item.importer.__name__ == KINETO]
+    guests = [item for item in items if hasattr(item.importer, "join")]
+    if not hosts or not guests:
+        return items
+    by_rank = {rank: host for host in hosts if (rank := rank_of(host.source)[0]) is not None}
+    for place, guest in enumerate(guests):
+        rank = rank_of(guest.source)[0]
+        host = by_rank.get(rank) if rank is not None else None
+        (host or hosts[min(place, len(hosts) - 1)]).companions.append(guest)
+    return [item for item in items if item not in guests]
 
 
 def _assign_ranks(items: list[_Item], options: ImportOptions) -> None:
@@ -227,10 +253,13 @@ def _import_one(
     digest = _Digest(source.path)
     try:
         item.importer.import_source(source, writer, options)
+        _join(item, writer, report)
     except InputError as error:
         digest.join()
         if alone:
-            raise type(error)(f"{_shown(source)}: {error.message}", error.remedy) from error
+            named = error.message.startswith(source.path)
+            message = error.message if named else f"{_shown(source)}: {error.message}"
+            raise type(error)(message, error.remedy) from error
         report.skipped.append((_shown(source), error.message))
         _forget(building, item.rank)
         return
@@ -268,6 +297,17 @@ def _import_one(
     report.rows += manifest.counts.get("source_total", manifest.counts.get("read", 0))
     if item.importer.NAME not in report.formats:
         report.formats.append(item.importer.NAME)
+
+
+def _join(item: _Item, writer: RunWriter, report: ImportReport) -> None:
+    for guest in item.companions:
+        try:
+            guest.importer.join(guest.source, writer)
+        except InputError as error:
+            report.skipped.append((_shown(guest.source), error.message))
+            continue
+        if guest.importer.NAME not in report.formats:
+            report.formats.append(guest.importer.NAME)
 
 
 def _forget(building: Location, rank: int) -> None:

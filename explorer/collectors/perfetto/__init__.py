@@ -1,0 +1,1 @@
+"""Perfetto protobuf traces (.pftrace, .perfetto-trace): track events."""
