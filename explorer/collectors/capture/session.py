@@ -157,6 +157,8 @@ class Session:
             self._cut_pending = True
             if self._cut_at_next_line(sys._getframe()):
                 return
+            # No line will come (tracing was switched off in a hot call): the next step asks again.
+            self._cut_pending = False
         elif self._cut_pending:
             return
         elif not self.recording and self.plan.records(number + 1):
