@@ -51,7 +51,8 @@ def _print(given: str, run: Run, found: Overview, ranks: Result) -> None:
 
     out = console()
     facts = run_facts(run)
-    print_hanging(Text(f"{facts.name}  ", style="bold"), facts.sentence, to=out)
+    out.print(Text(given, style="bold"), soft_wrap=True)
+    out.print(Text(facts.sentence))
     tones = {"good": "green", "bad": "red"}
     titles = max((len(figure.title) for figure in found.figures), default=0)
     values = max((len(figure.value) for figure in found.figures), default=0)
