@@ -38,9 +38,13 @@ def main() -> int:
             print(_row(outcome), flush=True)
             if arguments.verbose:
                 for finding in outcome.findings:
-                    print(f"      {finding.rule} {finding.severity} {finding.saving_share:.3f} {finding.title}")
+                    print(
+                        f"      {finding.rule} {finding.severity} {finding.saving_share:.3f} {finding.title}"
+                    )
                     for line in finding.lines[:3]:
-                        print(f"        {os.path.basename(line.file)}:{line.line} {line.share:.3f} {line.code}")
+                        print(
+                            f"        {os.path.basename(line.file)}:{line.line} {line.share:.3f} {line.code}"
+                        )
                     print(f"        {finding.evidence[0].statement} {finding.symptoms}")
                 for item in outcome.findings.not_checked:
                     if "failed" in item.reason:

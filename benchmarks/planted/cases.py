@@ -52,4 +52,6 @@ def _case(path: str) -> Case:
             if match := _MARK.search(text):
                 lines.append(number + int(match["offset"] or 0))
     name = path.rsplit(".", 1)[1]
-    return Case(name, (kind,) if isinstance(kind, str) else tuple(kind), module.__file__, tuple(lines), module.program)
+    return Case(
+        name, (kind,) if isinstance(kind, str) else tuple(kind), module.__file__, tuple(lines), module.program
+    )

@@ -123,6 +123,10 @@ def _match(case: Case, findings: Findings) -> tuple[Finding | None, int | None, 
     for position, finding in enumerate(findings, 1):
         if finding.rule in case.kinds:
             first = finding.lines[0] if finding.lines else None
-            exact = first is not None and first.line in case.lines and os.path.basename(first.file) == os.path.basename(case.file)
+            exact = (
+                first is not None
+                and first.line in case.lines
+                and os.path.basename(first.file) == os.path.basename(case.file)
+            )
             return finding, position, exact
     return None, None, False

@@ -10,12 +10,16 @@ POINTWISE = frozenset(
 )
 """One result per element: memory-bound when large, so each is one more pass over memory."""
 
-REDUCTION = frozenset("mean sum var std var_mean std_mean amax amin norm linalg_vector_norm max min logsumexp".split())
+REDUCTION = frozenset(
+    "mean sum var std var_mean std_mean amax amin norm linalg_vector_norm max min logsumexp".split()
+)
 """Fewer results than elements; compilers fuse them with the pointwise ops around them."""
 
 MATMUL = frozenset("mm addmm bmm baddbmm matmul linear einsum addbmm".split())
 
-CONVOLUTION = frozenset("convolution _convolution conv1d conv2d conv3d mkldnn_convolution cudnn_convolution".split())
+CONVOLUTION = frozenset(
+    "convolution _convolution conv1d conv2d conv3d mkldnn_convolution cudnn_convolution".split()
+)
 
 SOFTMAX = frozenset("softmax _softmax".split())
 

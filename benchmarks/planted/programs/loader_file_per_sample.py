@@ -29,7 +29,9 @@ def program(slow, steps, step):
     with tempfile.TemporaryDirectory() as folder:
         files = Files(folder)
         data = files if slow else torch.stack([files[i] for i in range(128)]).repeat(8, 1)
-        model = nn.Sequential(nn.Linear(256, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10))
+        model = nn.Sequential(
+            nn.Linear(256, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10)
+        )
         optimizer = torch.optim.SGD(model.parameters(), lr=0.01, fused=True)
         for _, batch in zip(range(steps), DataLoader(data, batch_size=64)):
             loss = model(batch).square().mean()

@@ -18,7 +18,9 @@ def augment(images, flips, gains):
 
 def program(slow, steps, step):
     torch.manual_seed(0)
-    model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 10))
+    model = nn.Sequential(
+        nn.Conv2d(3, 8, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 10)
+    )
     images = torch.randn(64, 3, 16, 16)
     flips, gains = torch.rand(64) > 0.5, torch.rand(64)
     for _ in range(steps):

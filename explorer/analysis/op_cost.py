@@ -1,0 +1,72 @@
+"""Cost of chosen outermost ops by source line and function, the common body of rules about one kind of op."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from explorer.analysis.rule_context import RuleContext
+from explorer.model.finding import Evidence
+
+
+@dataclass(frozen=True)
+class FunctionCost:
+    """Chosen ops of one function: time per step by line (worst first; empty: the run knows no lines), and the evidence.
+
+    `selection` is SQL for the ops as rows (event_id, start_ns, duration_ns, name, site_id).
+    """
+
+    place: str
+    line_times_ns: dict[int, int]
+    calls: float
+    time_ns: int
+    evidence: Evidence
+    selection: str
+
+
+def costs_by_function(
+    context: RuleContext, condition: str, statement: str, smallest_share: float
+) -> list[FunctionCost]:
+    """Costs of the top_ops (alias `o`) that meet a condition, by the function of their executing line.
+
+    Functions below `smallest_share` of the step are left out. `statement` may use {calls} and {time_ns}.
+    """
+    selection = f"""SELECT o.event_id, o.start_ns, o.duration_ns, o.name, o.executing_site_id AS site_id FROM top_ops o
+WHERE {context.where("o")} AND ({condition})"""
+    rows = context.rows(
+        f"""SELECT site_id, sum(duration_ns) AS time_ns FROM ({selection}) GROUP BY site_id ORDER BY time_ns DESC, site_id"""
+    )
+    functions: dict[tuple[str, str], dict[int | None, int]] = {}
+    for row in rows:
+        site = context.codes.get(row["site_id"] or 0)
+        key = (site["file"], site["function"]) if site else ("", "")
+        functions.setdefault(key, {})[row["site_id"]] = row["time_ns"]
+    found = []
+    smallest_ns = smallest_share * context.scope.total_ns
+    for (file, function), times in functions.items():
+        if sum(times.values()) < smallest_ns:
+            continue
+        here = _at(context, times)
+        chosen = f"SELECT * FROM ({selection}) WHERE {here}"
+        evidence, row = context.evidence(
+            statement,
+            f"""SELECT count(*) / {context.count} AS calls, (sum(duration_ns) / {context.count})::BIGINT AS time_ns FROM ({chosen})""",
+            f"SELECT event_id FROM ({chosen}) ORDER BY duration_ns DESC, event_id",
+        )
+        found.append(
+            FunctionCost(
+                place=f"{function} ({file})" if function else "an unknown function",
+                line_times_ns={site: round(time / context.count) for site, time in times.items() if site},
+                calls=row["calls"],
+                time_ns=row["time_ns"],
+                evidence=evidence,
+                selection=chosen,
+            )
+        )
+    return found
+
+
+def _at(context: RuleContext, sites: Iterable[int | None]) -> str:
+    known = [site for site in sites if site is not None]
+    condition = context.in_sites("site_id", known)
+    return condition if len(known) == len(list(sites)) else f"({condition} OR site_id IS NULL)"

@@ -1,0 +1,81 @@
+"""torch.compile compiles again and again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from explorer.analysis.rule import Draft, Rule, Setting
+from explorer.analysis.rule_context import RuleContext
+from explorer.analysis.rule_sql import union_ns
+from explorer.model.finding import Saving
+
+_COMPILES = (
+    "dynamo",
+    "entire_frame_compile",
+    "_compile.compile_inner (dynamo_timed)",
+    "_compile.compile_inner",
+)
+
+
+def check(context: RuleContext) -> Sequence[Draft]:
+    # The names of Dynamo's own timed regions (torch/_dynamo/utils.py); nested ones count once through the union.
+    compiles = f"""SELECT e.event_id, e.start_ns, e.duration_ns, e.step, coalesce(k.site_id, e.site_id) AS site_id FROM events e
+LEFT JOIN stacks k ON k.stack_id = e.stack_id AND k.depth = 0
+WHERE {context.scope.where_all("e")} AND (e.category = 'compile' OR {context.in_texts("e.name", _COMPILES)})
+  AND e.duration_ns >= {context.setting(RULE, "compile_ns"):.0f}"""
+    numbers = context.scope.all_numbers
+    if numbers:
+        # The first step may compile: that is what a first step is for.
+        compiles += f" AND e.step > {numbers[0]}"
+    steps = max(1, len(numbers) - 1)
+    evidence, row = context.evidence(
+        "{compiling_steps} of {later_steps} steps after the first compile, for {compile_ns} per step.",
+        f"""SELECT (SELECT count(DISTINCT step) FROM ({compiles})) AS compiling_steps, {steps} AS later_steps,
+  (union_ns / {steps})::BIGINT AS compile_ns FROM ({union_ns(compiles)})""",
+        f"SELECT event_id FROM ({compiles}) ORDER BY duration_ns DESC, event_id",
+    )
+    if row["compiling_steps"] < context.setting(RULE, "steps"):
+        return []
+    compile_ns = min(row["compile_ns"], context.scope.mean_ns)
+    rows = context.rows(
+        f"""SELECT site_id, (sum(duration_ns) / {steps})::BIGINT AS time_ns FROM ({compiles}) WHERE site_id IS NOT NULL
+        GROUP BY 1 ORDER BY time_ns DESC, site_id LIMIT 3"""
+    )
+    lines = {item["site_id"]: item["time_ns"] for item in rows}
+    code = context.code(next(iter(lines), None))
+    return [
+        Draft(
+            title="Compiled code is compiled again",
+            line_times_ns=lines,
+            saving=Saving(low=compile_ns // 2, expected=compile_ns, high=compile_ns),
+            evidence=[evidence],
+            advice=(f"`{code}` meets new shapes, types or Python values: " if code else "")
+            + "pad or bucket the shapes, mark them with torch._dynamo.mark_dynamic or compile with dynamic=True, and keep changing "
+            "Python numbers out of the compiled function. TORCH_LOGS=recompiles names the guard that failed.",
+            affected=compiles,
+            key="" if lines else "compile",
+        )
+    ]
+
+
+RULE = Rule(
+    name="recompiles",
+    title="Recompilation",
+    specificity=3,
+    needs=("ops",),
+    check=check,
+    settings=(
+        Setting(
+            "steps",
+            2,
+            "Fewest steps after the first that compile",
+            "ours: one may be a legitimate second shape",
+        ),
+        Setting(
+            "compile_ns",
+            1_000_000,
+            "Shortest region that counts as a compilation; cache look-ups are shorter",
+            "ours",
+        ),
+    ),
+)

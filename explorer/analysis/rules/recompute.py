@@ -1,0 +1,67 @@
+"""Forward ops run a second time inside the backward pass."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from explorer.analysis.rule import Draft, Rule, Setting
+from explorer.analysis.rule_context import RuleContext
+from explorer.model.finding import Saving
+
+FORWARD_ONLY = (
+    "aten::linear", "aten::conv1d", "aten::conv2d", "aten::conv3d", "aten::layer_norm", "aten::batch_norm", "aten::group_norm",
+    "aten::rms_norm", "aten::gelu", "aten::relu", "aten::silu", "aten::softmax", "aten::log_softmax", "aten::dropout",
+    "aten::embedding", "aten::scaled_dot_product_attention", "aten::lstm", "aten::gru",
+)  # fmt: skip
+"""Ops that models call and no autograd formula does."""
+
+
+def check(context: RuleContext) -> Sequence[Draft]:
+    # Each backward node that triggers a recomputation holds it from its first such op to its last.
+    again = f"""SELECT min(e.start_ns) AS start_ns, (max(e.start_ns + e.duration_ns) - min(e.start_ns))::BIGINT AS duration_ns,
+  arg_max(e.site_id, e.duration_ns) AS site_id, min(e.event_id) AS event_id, count(*) AS ops
+FROM events e JOIN events p ON p.rank = e.rank AND p.event_id = e.parent_id
+WHERE {context.where()} AND e.category = 'op' AND e.phase = 'backward' AND {context.in_texts("e.name", FORWARD_ONLY)}
+  AND p.category = 'op' AND p.name LIKE '%Backward%' GROUP BY e.parent_id"""
+    evidence, row = context.evidence(
+        "{ops} forward ops per step run again inside the backward pass and take {again_ns} per step.",
+        f"""SELECT coalesce(sum(ops), 0) / {context.count} AS ops, (coalesce(sum(duration_ns), 0) / {context.count})::BIGINT AS again_ns
+FROM ({again})""",
+        again,
+    )
+    again_ns = row["again_ns"]
+    if again_ns < context.setting(RULE, "again_share") * context.scope.mean_ns:
+        return []
+    rows = context.rows(
+        f"""SELECT site_id, (sum(duration_ns) / {context.count})::BIGINT AS time_ns FROM ({again}) WHERE site_id IS NOT NULL
+        GROUP BY 1 ORDER BY time_ns DESC, site_id LIMIT 3"""
+    )
+    lines = {item["site_id"]: item["time_ns"] for item in rows}
+    code = context.code(next(iter(lines), None))
+    return [
+        Draft(
+            title="Activations are recomputed",
+            line_times_ns=lines,
+            saving=Saving(low=round(0.7 * again_ns), expected=again_ns, high=round(1.15 * again_ns)),
+            evidence=[evidence],
+            advice=(f"`{code}`: " if code else "")
+            + "activation checkpointing pays compute for memory. Where memory allows, checkpoint fewer layers, or keep the expensive "
+            "ops with a selective policy (torch.utils.checkpoint.create_selective_checkpoint_contexts).",
+            affected=f"SELECT start_ns, duration_ns FROM ({again})",
+            confidence="high",
+            caveats=["Memory use rises by the activations that are then kept."],
+            key="" if lines else "recompute",
+        )
+    ]
+
+
+RULE = Rule(
+    name="recompute",
+    title="Recomputation",
+    specificity=3,
+    needs=("ops",),
+    check=check,
+    settings=(
+        Setting("again_share", 0.03, "Smallest part of the step", "ours: the 'medium' limit of severities"),
+    ),
+)

@@ -1,0 +1,73 @@
+"""More compute threads than processor cores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from explorer.analysis.rule import Draft, NotChecked, Rule, Setting
+from explorer.analysis.rule_context import RuleContext
+from explorer.model.finding import Saving
+
+
+def check(context: RuleContext) -> Sequence[Draft] | NotChecked:
+    host = context.engine.reader.manifests[context.scope.rank].host
+    threads, cores = host.get("torch_threads"), host.get("usable_cpus") or host.get("cpu_count")
+    if not isinstance(threads, int) or not isinstance(cores, int) or cores < 1:
+        return NotChecked(RULE.name, "the run does not say how many threads and cores there were")
+    if threads <= context.setting(RULE, "threads_per_core") * cores:
+        return []
+    # Ops above the grain size are split over all threads; each waits for the slowest of them.
+    ops = f"""SELECT o.event_id, o.start_ns, o.duration_ns, o.executing_site_id AS site_id FROM top_ops o
+WHERE {context.where("o")} AND o.duration_ns >= {context.setting(RULE, "parallel_op_ns"):.0f}"""
+    evidence, row = context.evidence(
+        f"{threads} compute threads share {cores} cores; "
+        + "{ops} ops long enough to be split take {time_ns} per step.",
+        f"SELECT count(*) / {context.count} AS ops, (coalesce(sum(duration_ns), 0) / {context.count})::BIGINT AS time_ns FROM ({ops})",
+        f"SELECT event_id FROM ({ops}) ORDER BY duration_ns DESC, event_id",
+    )
+    time_ns = row["time_ns"]
+    if time_ns < context.setting(RULE, "parallel_share") * context.scope.mean_ns:
+        return []
+    rows = context.rows(
+        f"SELECT site_id, (sum(duration_ns) / {context.count})::BIGINT AS time_ns FROM ({ops}) WHERE site_id IS NOT NULL GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 3"
+    )
+    expected = round(context.setting(RULE, "saved_share") * time_ns)
+    return [
+        Draft(
+            title="More compute threads than cores",
+            line_times_ns={item["site_id"]: item["time_ns"] for item in rows},
+            saving=Saving(low=0, expected=expected, high=round(1.6 * expected)),
+            evidence=[evidence],
+            advice=f"Call torch.set_num_threads({cores}) or set OMP_NUM_THREADS={cores}; divide the cores among the processes of one machine.",
+            affected=ops,
+            remaining_share=1 - context.setting(RULE, "saved_share"),
+            confidence="medium",
+            caveats=["How much is lost depends on the scheduler; measure after the change."],
+            key="threads",
+        )
+    ]
+
+
+RULE = Rule(
+    name="thread_oversubscription",
+    title="Thread oversubscription",
+    specificity=1,
+    needs=("ops",),
+    check=check,
+    settings=(
+        Setting(
+            "threads_per_core",
+            1.5,
+            "Most threads per usable core",
+            "ours: two hyper-threads count as two cores",
+        ),
+        Setting(
+            "parallel_op_ns",
+            50_000,
+            "Shortest op that is taken to be split",
+            "ATen's grain size of 32768 elements takes about this long",
+        ),
+        Setting("parallel_share", 0.2, "Smallest part of the step in such ops", "ours"),
+        Setting("saved_share", 0.5, "Part of their time that is saved", "measured on the planted program"),
+    ),
+)
