@@ -6,21 +6,12 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
+from explorer.collectors.known_packages import package_of
+
 _PACKAGES = re.compile(r"^(?:.*/)?(?:site-packages|dist-packages)/(.+)$", re.IGNORECASE)
 _STANDARD = re.compile(r"^(?:.*/)?lib(?:64)?/python\d(?:\.\d+)?t?/(.+)$", re.IGNORECASE)
 _WINDOWS_STANDARD = re.compile(r"^[a-z]:/.*python[^/]*/lib/(.+)$", re.IGNORECASE)
 _NATIVE = re.compile(r"\.(?:c|cc|cpp|cxx|cu|cuh|h|hpp|hip|so(?:\.\d+)*|dll|dylib|pyx)$", re.IGNORECASE)
-_RELATIVE_PACKAGES = (
-    "torch/",
-    "torch_npu/",
-    "torchvision/",
-    "jax/",
-    "jaxlib/",
-    "numpy/",
-    "transformers/",
-    "triton/",
-)
-"""Packages that tracers record without the folder they were installed in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +36,7 @@ def code_path(path: str, root: str = "") -> CodePath:
             return CodePath(match.group(1), False)
     if not text or text[0] in "<?" or text.startswith(("built-in", "nn.Module:")) or _NATIVE.search(text):
         return CodePath(text, False)
-    if text.startswith(_RELATIVE_PACKAGES):
+    if package_of(text) is not None:
         return CodePath(text, False)
     base = root.replace("\\", "/").rstrip("/") + "/" if root else ""
     return CodePath(text.removeprefix(base), True)

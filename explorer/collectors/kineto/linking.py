@@ -71,7 +71,7 @@ def link_events(events: Events, halves: Halves) -> Links:
     is_op = host & events.category_in("op", "collective", "data")
     arrows = _arrows(events, halves, end, order)
     launch = _launches(events, parent, arrows)
-    op = _ops(events, parent, launch, is_op)
+    op = _ops(events, parent, launch, is_op, arrows)
     forward = _forwards(events, parent, is_op, arrows)
     step, steps = _steps(events, launch, end)
     phase = _phases(events, parent, launch, op, forward)
@@ -143,7 +143,9 @@ def _launches(events: Events, parent: Ints, arrows: dict[str, tuple[Ints, Ints]]
     return launch
 
 
-def _ops(events: Events, parent: Ints, launch: Ints, is_op: Flags) -> Ints:
+def _ops(
+    events: Events, parent: Ints, launch: Ints, is_op: Flags, arrows: dict[str, tuple[Ints, Ints]]
+) -> Ints:
     """Innermost responsible op: by the op number the source recorded, else the op around the event or its launch."""
     around = nearest(parent, is_op, itself=False)
     op = np.where(events.on_device, -1, around)
@@ -156,10 +158,15 @@ def _ops(events: Events, parent: Ints, launch: Ints, is_op: Flags) -> Ints:
     )
     good = found >= 0
     op[wanted[good]] = ops[found[good]]
+    # Arrows can start at the op itself (Ascend's torch_to_npu), besides those from the runtime's call.
+    for category in LAUNCH_FLOWS:
+        if category in arrows:
+            sources, targets = arrows[category]
+            responsible = np.where(is_op[sources], sources, around[sources])
+            fits = events.on_device[targets] & (op[targets] < 0) & (responsible >= 0)
+            op[targets[fits]] = responsible[fits]
     missing = events.on_device & (op < 0) & (launch >= 0)
-    launcher = launch[missing]
-    # An op can itself be the source of the arrow (Ascend's torch_to_npu).
-    op[missing] = np.where(is_op[launcher], launcher, op[launcher])
+    op[missing] = op[launch[missing]]
     return op
 
 
