@@ -133,8 +133,7 @@ class SqliteFile:
         while True:
             batch: list[tuple[Any, ...]] = []
             try:
-                cursor = self._connection.execute(text, (last,))
-                for row in cursor:
+                for row in self._connection.execute(text, (last,)):
                     if row[0] <= last:
                         raise sqlite3.DatabaseError("rows are out of order")
                     last = row[0]
@@ -146,29 +145,29 @@ class SqliteFile:
                 if batch:
                     yield batch
                 return
-            except sqlite3.DataError as error:
-                skipped = self._next_rowid(table, last)
+            except sqlite3.Error as error:
+                # The driver reads one row ahead: a good row before the bad one is lost with it, and read again here.
+                while (row := self._one(f"{text} LIMIT 1", last)) is not None and row[0] > last:
+                    last = row[0]
+                    batch.append(row[1:])
                 count += len(batch)
                 if batch:
                     yield batch
-                self.losses.append(Loss(table, f"a value is too big ({error})", count))
-                if skipped is None:
+                too_big = isinstance(error, sqlite3.DataError)
+                skipped = self._one(
+                    f"SELECT rowid FROM {_quoted(table)} WHERE rowid > ? ORDER BY rowid LIMIT 1", last
+                )
+                self.losses.append(Loss(table, "a value is too big" if too_big else str(error), count))
+                if not too_big or skipped is None:
                     return
-                last = skipped
-            except sqlite3.Error as error:
-                if batch:
-                    yield batch
-                self.losses.append(Loss(table, str(error), count + len(batch)))
-                return
+                last = skipped[0]
 
-    def _next_rowid(self, table: str, last: int) -> int | None:
+    def _one(self, text: str, last: int) -> tuple[Any, ...] | None:
         try:
-            row = self._connection.execute(
-                f"SELECT rowid FROM {_quoted(table)} WHERE rowid > ? ORDER BY rowid LIMIT 1", (last,)
-            ).fetchone()
+            row: tuple[Any, ...] | None = self._connection.execute(text, (last,)).fetchone()
         except sqlite3.Error:
             return None
-        return None if row is None else int(row[0])
+        return row
 
     def _straight(self, table: str, text: str) -> Iterator[list[tuple[Any, ...]]]:
         count = 0

@@ -174,7 +174,7 @@ class History:
                     ),
                 },
             )
-        self._session.counts["read"] += count
+        self._session.counts["source_total"] += count
         self._session.memory.count += count
 
 
