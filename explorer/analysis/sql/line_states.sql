@@ -7,18 +7,19 @@
 --   site_id BIGINT - The line being executed; null: no user line
 --   host_ns BIGINT ns Time the thread spent executing this line itself
 --   op_ns BIGINT ns Part of it inside framework ops
---   other_ns BIGINT ns Part of it outside ops, inside runtime calls, waits, data loading, compilation, collection or I/O
---   python_ns BIGINT ns The rest: Python itself
+--   other_ns BIGINT ns Part of it outside ops, inside runtime calls, waits, compilation, collection or I/O
+--   python_ns BIGINT ns The rest: Python itself. A data-loading range is a frame around the user's own Dataset code: its
+--     time belongs to the lines executed in it
 WITH boundaries AS (
     SELECT rank, track_id, start_ns AS at_ns, coalesce(site_id, 0) AS site, 1 AS state, 0 AS op, 0 AS other FROM host_states
     UNION ALL
     SELECT rank, track_id, start_ns + duration_ns, -coalesce(site_id, 0), -1, 0, 0 FROM host_states
     UNION ALL
     SELECT rank, track_id, start_ns, 0, 0, (category = 'op')::INT, (category <> 'op')::INT FROM events
-    WHERE category IN ('op', 'runtime', 'sync', 'data', 'compile', 'gc', 'io', 'collective')
+    WHERE category IN ('op', 'runtime', 'sync', 'compile', 'gc', 'io', 'collective')
     UNION ALL
     SELECT rank, track_id, start_ns + duration_ns, 0, 0, -(category = 'op')::INT, -(category <> 'op')::INT FROM events
-    WHERE category IN ('op', 'runtime', 'sync', 'data', 'compile', 'gc', 'io', 'collective')
+    WHERE category IN ('op', 'runtime', 'sync', 'compile', 'gc', 'io', 'collective')
 ), segments AS (
     SELECT rank, track_id, lead(at_ns) OVER sweep - at_ns AS length_ns, (sum(site) OVER sweep)::BIGINT AS site,
            sum(state) OVER sweep > 0 AS state, sum(op) OVER sweep > 0 AS op, sum(other) OVER sweep > 0 AS other

@@ -13,8 +13,8 @@
 --   is_user BOOLEAN - User code
 --   host_ns BIGINT ns Time threads spent executing this line itself: op_ns + python_ns + other_ns
 --   op_ns BIGINT ns Part of it inside framework ops
---   python_ns BIGINT ns Part of it in Python itself
---   other_ns BIGINT ns Part of it in runtime calls, waits, data loading, compilation, collection or I/O outside ops
+--   python_ns BIGINT ns Part of it in Python itself, inside a DataLoader's fetch or not
+--   other_ns BIGINT ns Part of it in runtime calls, waits, compilation, collection or I/O outside ops
 --   charged_ns BIGINT ns Host time of the ops and calls this line is responsible for, backward passes included
 --   cost_ns BIGINT ns python_ns + charged_ns
 --   device_ns BIGINT ns Device time of the work this line is responsible for
@@ -33,7 +33,8 @@ WITH stateful AS (
     SELECT site_id, count(*) AS calls FROM host_states GROUP BY site_id
 ), charged AS (
     SELECT l.site_id,
-           sum(l.share * e.self_ns) FILTER (d.track_id IS NULL AND e.category NOT IN ('python', 'annotation', 'step', 'overhead', 'other')) AS charged_ns,
+           sum(l.share * e.self_ns) FILTER (d.track_id IS NULL AND e.category NOT IN ('python', 'annotation', 'step', 'overhead', 'other')
+                                              AND (s.rank IS NULL OR e.category <> 'data')) AS charged_ns,
            count(*) FILTER (e.category = 'op') AS ops,
            sum(l.share * e.duration_ns) FILTER (d.track_id IS NOT NULL AND e.category IN ('kernel', 'copy', 'fill', 'collective', 'instruction', 'dma')) AS device_ns,
            count(*) FILTER (d.track_id IS NOT NULL AND e.category IN ('kernel', 'copy', 'fill', 'collective', 'instruction', 'dma')) AS kernels,
