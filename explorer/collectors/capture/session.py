@@ -209,8 +209,8 @@ class Session:
             return
         self.running = False
         now = time.time_ns()
-        self.steps.end(now, complete=False)
         if self.recording:
+            self.steps.end(now, complete=False)
             self._close_window(now)
         self._disarm()
         guard.release(self)
@@ -333,6 +333,8 @@ class Session:
             self.profiler.profiler = None
 
     def _write_window(self, raw: RawWindow, end_ns: int) -> int:
+        if not self.running and self.steps.drop_empty_tail(int(raw.starts.max(initial=0))):
+            self.steps.recorded -= 1
         records = self.recorder.take() if self.recorder is not None else []
         states = HostStates(self.replay.states(records), self._carried, self._window_start, end_ns)
         extra, self.extra = self.extra + self.gc.take() + self.files.take(), []

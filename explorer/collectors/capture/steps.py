@@ -57,6 +57,13 @@ class Steps:
                 self.done.append(step)
         return step
 
+    def drop_empty_tail(self, last_event_ns: int) -> bool:
+        """Forget the last step where it is cut off and nothing happened in it: what follows the last step() call."""
+        if self.done and not self.done[-1].complete and self.done[-1].start_ns > last_event_ns:
+            self.done.pop()
+            return True
+        return False
+
     def intervals(self, end_ns: int) -> list[Step]:
         """Steps of the window being closed, the open one included as if it ended now."""
         steps = list(self.done)
