@@ -5,6 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from explorer.analysis.neuron.computed_tables import NEURON_COMPUTED
+from explorer.analysis.rollup import ROLLUPS, load, table_of
 from explorer.model.schema import Column, Table
 
 if TYPE_CHECKING:
@@ -32,8 +34,34 @@ CRITICAL_PATH = Table(
     sort_by=("start_ns",),
 )
 
+RANK_CLOCKS = Table(
+    "rank_clocks",
+    "The clock of each rank against the reference rank's, estimated from the ends of communication that all its ranks end"
+    " together. Aligned time = time - offset_ns - drift_ppb * (time - reference_ns) / 1e9.",
+    (
+        Column("rank", "int32", "Process rank"),
+        Column("host", "string", "Host it ran on; its ranks share a clock"),
+        Column("reference_rank", "int32", "The rank whose clock is taken as true"),
+        Column("offset_ns", "float64", "How far this clock was ahead at reference_ns", unit="ns"),
+        Column("drift_ppb", "float64", "How much faster it runs, in parts per 10^9"),
+        Column("reference_ns", "int64", "The time the offset holds for, on this rank's clock", unit="ns"),
+        Column(
+            "residual_ns",
+            "float64",
+            "Spread of the matched ends around the estimate (1.4826 times the median absolute deviation, at least the step of"
+            " the clock); no statement across ranks is finer. Null: this rank shares no communication with the others",
+            nullable=True,
+            unit="ns",
+        ),
+        Column("matched", "int64", "Matched ends the estimate rests on"),
+    ),
+)
+
 COMPUTED: dict[str, tuple[Table, str]] = {
     "critical_path": (CRITICAL_PATH, "explorer.analysis.critical_path.compute"),
+    "rank_clocks": (RANK_CLOCKS, "explorer.analysis.ranks.clocks"),
+    **{name: (table_of(name), "explorer.analysis.rollup") for name in ROLLUPS},
+    **NEURON_COMPUTED,
 }
 """Computed tables by name: their columns, and the module whose `compute(engine)` makes them."""
 
@@ -41,5 +69,13 @@ COMPUTED: dict[str, tuple[Table, str]] = {
 def compute(name: str, engine: Engine) -> pa.Table:
     """Make a computed table, brought to its documented columns."""
     spec, module = COMPUTED[name]
-    table: pa.Table = import_module(module).compute(engine)
-    return table.select(list(spec.names)).cast(spec.arrow_schema())
+    if name in ROLLUPS:
+        table: pa.Table = load(engine, name)
+    else:
+        table = import_module(module).compute(engine).select(list(spec.names))
+    schema = spec.arrow_schema()
+    for place, field in enumerate(table.schema):
+        # Dictionary-encoded strings stay so: millions of rows name a handful of lanes.
+        if str(field.type).startswith("dictionary<values=string"):
+            schema = schema.set(place, schema.field(place).with_type(field.type))
+    return table.cast(schema)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import duckdb
 
 from explorer.analysis.computed import COMPUTED
+from explorer.analysis.neuron.computed_tables import NEURON_COMPUTED
 from explorer.analysis.neuron_relations import NeuronRelations
 from explorer.analysis.view import all_views
 from explorer.model.schema import Table
@@ -100,10 +101,13 @@ class Relations:
     def names(self) -> list[str]:
         """Every table and view a statement can name in this run."""
         views = (name for name in self._views if not self.missing(name))
-        return [*self._tables, *COMPUTED, *views, *self._neuron.names]
+        computed = (name for name in COMPUTED if not self.missing(name))
+        return [*self._tables, *computed, *views, *self._neuron.names]
 
     def missing(self, name: str) -> str | None:
         """The table that a view needs and this run lacks, or None."""
+        if name in NEURON_COMPUTED and not self._neuron.names:
+            return "neuron.Instruction"
         if name in self._tables or name in COMPUTED or self._neuron.has(name):
             return None
         if name not in self._views:
