@@ -20,9 +20,9 @@ def command(
 ) -> int:
     """What each source line costs, costliest first.
 
-    Device is the time of the kernels and copies the line started, Host the time threads spent executing the line
-    itself, Charged the host time of the ops it is responsible for (an op of the backward pass belongs to the line of its
-    forward op). The shares are parts of all device time and of all host time.
+    Device is the time of the kernels and copies the line started. Host is its Python time and the host time of the ops
+    it is responsible for: an op of the backward pass belongs to the line of its forward op. Own is the time threads spent
+    executing the line itself. The shares are parts of all device time and of all host time.
     """
     from explorer.cli.reading import place, read
     from explorer.cli.table import Column
@@ -31,7 +31,8 @@ def command(
         Column("device_share", "Device %", "share", priority=1, style="bold"),
         Column("device_ns", "Device", "duration", priority=1),
         Column("share", "Host %", "share", style="bold"),
-        Column("host_ns", "Host", "duration"),
+        Column("cost_ns", "Host", "duration"),
+        Column("host_ns", "Own", "duration", priority=2),
         Column("python_ns", "Python", "duration", priority=3),
         Column("charged_ns", "Charged", "duration", priority=4),
         Column("ops", "Ops", "number", priority=5),

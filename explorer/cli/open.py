@@ -38,7 +38,13 @@ def command(
     if screenshot is None:
         from explorer.tui.app import run_app
 
-        run_app(_opener(directory), run, screen=screen, baseline=second)
+        run_app(
+            _opener(directory),
+            run,
+            screen=screen,
+            baseline=second,
+            open_path=lambda path: _opener(run_directory(path)[0])(),
+        )
         return code
     from explorer.tui.screenshot import parse_size, save_screenshot
 

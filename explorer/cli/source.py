@@ -18,7 +18,9 @@ LISTING_SCHEMA = "neuron-explorer/source/1"
 FILES_SCHEMA = "neuron-explorer/source-files/1"
 
 CONTEXT = 3
-"""Lines without a cost that are shown around lines with one."""
+"""Lines that are shown around a line worth showing."""
+WORTH_SHOWING = 0.001
+"""Share from which a line is shown without --whole."""
 
 
 def command(
@@ -36,7 +38,7 @@ def command(
 ) -> int:
     """A source file as it ran, with what each line cost beside it. Without FILE: the files of the run, costliest first.
 
-    Share is the line's part of all device time, or of the host time where no device was recorded.
+    Device and Host are the time of the work the line is responsible for, as in `lines`.
     """
     from explorer.analysis.source_view import code_file, files_of, line_rows
     from explorer.cli.output import cut, note_cut, print_json
@@ -129,21 +131,27 @@ def _print(found: CodeFile, whole: bool) -> None:
     code = "\n".join(units.one_line(line.text.expandtabs(4), strip=False) for line in found.lines)
     highlighted = Syntax("", "python", theme="ansi_dark").highlight(code).split("\n", allow_blank=True)
     device_title = f"{'Device %':>8}  {'Device':>8}  " if on_device else ""
-    out.print(Text(f"{device_title}{'Host %':>7}  {'Host':>8}  {'Ops':>7}  {'Line':>5}", style="bold"))
+    # On a narrow terminal the code needs the room more.
+    with_ops = out.width >= 100
+    ops_title = f"  {'Ops':>7}" if with_ops else ""
+    heading = f"{device_title}{'Host %':>7}  {'Host':>8}{ops_title}  {'Line':>5}"
+    out.print(Text(heading, style="bold"))
     last = 0
     for index in _visible(found, whole):
         line = found.lines[index]
         if last and line.number != last + 1:
-            out.print(Text(f"{'…':>{len(device_title) + 33}}", style="dim"))
+            out.print(Text(f"{'…':>{len(heading)}}", style="dim"))
         last = line.number
         text = Text.assemble(
-            *_costs(line.costs, on_device), (f"  {line.number:>5}  ", "dim"), highlighted[index].copy()
+            *_costs(line.costs, on_device, with_ops),
+            (f"  {line.number:>5}  ", "dim"),
+            highlighted[index].copy(),
         )
         text.rstrip()
         out.print(text, no_wrap=True, overflow="ellipsis")
 
 
-def _costs(costs: dict[str, Any] | None, on_device: bool) -> list[tuple[str, str]]:
+def _costs(costs: dict[str, Any] | None, on_device: bool, with_ops: bool) -> list[tuple[str, str]]:
     from explorer.cli import units
 
     costs = costs or {}
@@ -155,17 +163,18 @@ def _costs(costs: dict[str, Any] | None, on_device: bool) -> list[tuple[str, str
         style = "bold red" if part >= 0.10 else "yellow" if part >= 0.03 else ""
         parts.append((f"{units.share(part) if part >= 0.0005 else '':>{width}}", style))
         parts.append((f"  {units.duration(costs[time]) if costs.get(time) else '':>8}", ""))
-        parts.append(("  ", ""))
-    parts.append((f"{units.number(costs['ops']) if costs.get('ops') else '':>7}", ""))
+        parts.append(("" if share == "share" else "  ", ""))
+    if with_ops:
+        parts.append((f"  {units.number(costs['ops']) if costs.get('ops') else '':>7}", ""))
     return parts
 
 
 def _visible(found: CodeFile, whole: bool) -> list[int]:
-    """Indexes of the lines to show: all of them, or those with a cost and a few around each."""
+    """Indexes of the lines to show: all of them, or those that cost something and a few around each."""
     if whole or not found.complete:
         return list(range(len(found.lines)))
     shown: set[int] = set()
     for index, line in enumerate(found.lines):
-        if line.costs:
+        if line.costs and max(line.costs["share"] or 0, line.costs["device_share"] or 0) >= WORTH_SHOWING:
             shown.update(range(max(0, index - CONTEXT), min(len(found.lines), index + CONTEXT + 1)))
     return sorted(shown) or list(range(len(found.lines)))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from explorer.cli.options import JsonOption, RankOption, RunArgument
 
@@ -97,13 +98,24 @@ def _print(given: str, run: Run, found: Overview, ranks: Result) -> None:
 
 
 def print_troubles(run: Run) -> None:
-    """Health rows that are warnings or errors, worst first."""
+    """Health rows that are warnings or errors, worst first, one line a kind."""
     from rich.text import Text
 
     from explorer.cli.table import console, print_hanging
 
-    troubles = [row for row in run.health() if row["severity"] != "info"]
     styles = {"error": "red", "warning": "yellow"}
-    for row in troubles:
-        text = f"{row['message']} {row['remedy'] or ''}".strip()
-        print_hanging(Text(f"{row['severity']:<7}  ", style=styles[row["severity"]]), text, to=console())
+    kinds: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for row in run.health():
+        if row["severity"] in styles:
+            kinds.setdefault((row["severity"], row["kind"]), []).append(row)
+    for (severity, _), rows in kinds.items():
+        ranks = f"{len(rows)} ranks, rank {rows[0]['rank']}: " if len(rows) > 1 else ""
+        print_hanging(
+            Text(f"{severity:<7}  ", style=styles[severity]), f"{ranks}{sentence(rows[0])}", to=console()
+        )
+
+
+def sentence(row: Mapping[str, Any]) -> str:
+    """A health row's message and remedy as text."""
+    parts = [str(part).strip().rstrip(".") + "." for part in (row["message"], row["remedy"]) if part]
+    return " ".join(parts)

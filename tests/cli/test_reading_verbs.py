@@ -70,8 +70,11 @@ def test_lines(run: str, capsys: pytest.CaptureFixture[str]) -> None:
         ("train.py", 7, 0, 8 * MS, 8 * MS),
     ]
     out = printed(capsys, "lines", run)
-    assert out.splitlines()[1].split() == [
-        "75.0", "%", "6.00", "ms", "40.0", "%", "8.00", "ms", "0", "8.00", "ms", "2", "2", "train.py:5", "y", "=", "model(x)",
+    assert out.splitlines()[0].split() == [
+        "Device", "%", "Device", "Host", "%", "Host", "Own", "Python", "Charged", "Ops", "Visits", "Line", "Code",
+    ]  # fmt: skip
+    assert out.splitlines()[3].split() == [
+        "0.0", "%", "0", "40.0", "%", "8.00", "ms", "8.00", "ms", "8.00", "ms", "0", "0", "2", "train.py:7", "slow(loss)",
     ]  # fmt: skip
 
 
