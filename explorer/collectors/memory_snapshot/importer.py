@@ -88,10 +88,11 @@ class _Snapshot:
     def _salvage(self, pickle: PlainPickle) -> dict[str, Any]:
         """What a cut-off pickle had built: finished values of the root dictionary, items of open lists."""
         stacks = [*pickle.outer, pickle.stack]
-        items = pickle.stack
-        if items and all(isinstance(item, dict) and "action" in item for item in items):
-            for entry in items:
-                self._entry(entry, 0)
+        for level, items in enumerate(stacks):
+            entries = [item for item in items if isinstance(item, dict) and "action" in item]
+            device = self._device_of(stacks[level - 1], stacks[: level - 1]) if entries and level else 0
+            for entry in entries:
+                self._entry(entry, device)
         document: dict[str, Any] = {}
         for stack in stacks:
             for place, key in enumerate(stack[:-1]):
