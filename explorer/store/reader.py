@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable
+from copy import copy
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -55,6 +56,13 @@ class RunReader:
                     held = f"rank {min(self.manifests)} only"
                 raise UsageError(f"{self.location.root} has no rank {rank}; it holds {held}.")
         self.manifests = {rank: self.manifests[rank] for rank in sorted(ranks)}
+
+    def of_ranks(self, ranks: Iterable[int]) -> RunReader:
+        """The same run with some of its ranks only, without reading the manifests again."""
+        other = copy(self)
+        other.__dict__.pop("extra_tables", None)
+        other._keep(list(ranks))
+        return other
 
     def _load(self) -> dict[int, Manifest]:
         names = [n for n in self.location.list_folder(MANIFEST_FOLDER) if _MANIFEST_NAME.fullmatch(n)]

@@ -164,7 +164,8 @@ def _orphans(reader: RunReader) -> Iterator[Problem]:
     listed = {part.path for manifest in reader.manifests.values() for part in manifest.parts}
     root = reader.location.root
     for folder, folders, files in os.walk(root):
-        folders.sort()
+        # Roll-ups are made from the parts and named after them; no manifest lists them.
+        folders[:] = sorted(name for name in folders if folder != root or name != "rollup")
         for name in sorted(files):
             path = os.path.relpath(os.path.join(folder, name), root).replace(os.sep, "/")
             if name.endswith(".parquet") and path not in listed:
