@@ -37,12 +37,23 @@ def _screen(module: str, name: str) -> Callable[[], Screen[Any]]:
     return make
 
 
+def _open_directory(path: str) -> Run:
+    from explorer.analysis.run import open_run
+
+    return open_run(path)
+
+
 SCREENS: dict[str, tuple[str, str, str, Callable[[], Screen[Any]]]] = {
     "overview": ("1", "Overview", "Overview", _screen("overview", "OverviewScreen")),
     "timeline": ("2", "Timeline", "Time", _screen("timeline", "TimelineScreen")),
     "source": ("3", "Source", "Source", _screen("source", "SourceScreen")),
     "ops": ("4", "Ops", "Ops", _screen("tables", "TablesScreen")),
     "findings": ("5", "Findings", "Finds", _screen("findings", "FindingsScreen")),
+    "memory": ("6", "Memory", "Mem", _screen("memory", "MemoryScreen")),
+    "ranks": ("7", "Ranks", "Ranks", _screen("ranks", "RanksScreen")),
+    "counters": ("8", "Counters", "Count", _screen("counters", "CountersScreen")),
+    "sql": ("9", "SQL", "SQL", _screen("sql", "SqlScreen")),
+    "compare": ("0", "Compare", "Diff", _screen("compare", "CompareScreen")),
 }
 """Every screen by name: key, title, short title, how to make it."""
 
@@ -55,6 +66,8 @@ class ExplorerApp(App[None]):
         run_name: shown until the run is open.
         screen: name of the first screen.
         baseline: opens a second run to compare with.
+        follow: look for more while the run is being written.
+        open_path: opens a run or trace that the user names; None: runs only.
     """
 
     CSS_PATH = "styles.tcss"
@@ -86,10 +99,12 @@ class ExplorerApp(App[None]):
         screen: str = "overview",
         baseline: Callable[[], Run] | None = None,
         follow: bool = True,
+        open_path: Callable[[str], Run] | None = None,
     ) -> None:
         super().__init__()
         self._open_run = open_run
         self.open_baseline = baseline
+        self.open_path: Callable[[str], Run] = open_path or _open_directory
         self.run_name = run_name
         self.first_screen = screen
         self.follow = follow
@@ -150,7 +165,9 @@ class ExplorerApp(App[None]):
 
     def _opened(self, run: Run, facts: Any) -> None:
         first = self.data is None
-        self.data = Data(run)
+        if self.data is not None:
+            self.data.close()
+        self.data = Data(run, self._open_run)
         self.run_name, self.facts = facts.name, facts.sentence
         self.error_count, self.warning_count = facts.errors, facts.warnings
         for screen in self.explorer_screens():

@@ -57,7 +57,7 @@ def owners(app: App[Any], screen: Screen[Any]) -> Iterator[tuple[str, DOMNode]]:
         own = type(widget).__module__.startswith("explorer.")
         if own and widget.can_focus and widget._bindings.key_to_bindings and type(widget) not in seen:
             seen.add(type(widget))
-            yield (type(widget).__doc__ or type(widget).__name__).split(".")[0].split(":")[0], widget
+            yield getattr(widget, "HELP_TITLE", type(widget).__name__), widget
     yield "Everywhere", app
 
 
@@ -67,7 +67,7 @@ def described_bindings(app: App[Any], screen: Screen[Any]) -> list[tuple[str, st
     for owner, node in owners(app, screen):
         for binding in _own(node):
             if binding.description and not binding.system:
-                keys = found.setdefault((owner, binding.action, binding.description), [])
+                keys = found.setdefault((owner, binding.action, binding.tooltip or binding.description), [])
                 if (text := binding.key_display or key_text(binding.key)) not in keys:
                     keys.append(text)
     return [(owner, " ".join(keys), description) for (owner, _, description), keys in found.items()]
@@ -94,9 +94,10 @@ class ActionCommands(Provider):
         nodes: list[tuple[str, DOMNode]] = [("", focused)] if focused is not None else []
         for _, node in [*nodes, *owners(self.app, self.screen)]:
             for binding in _own(node):
-                if binding.description and (binding.description, binding.action) not in seen:
-                    seen.add((binding.description, binding.action))
-                    commands.append((binding.description, key_text(binding.key), node, binding.action))
+                title = binding.tooltip or binding.description
+                if title and (title, binding.action) not in seen:
+                    seen.add((title, binding.action))
+                    commands.append((title, key_text(binding.key), node, binding.action))
         return commands
 
     async def _run(self, node: DOMNode, action: str) -> None:

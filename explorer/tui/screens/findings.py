@@ -39,10 +39,15 @@ class FindingsScreen(ExplorerScreen):
         "this run cannot answer stand at the end, each with the reason."
     )
     BINDINGS = [
-        Binding("e", "source", "Source line"),
-        Binding("x", "sql", "Evidence SQL"),
-        Binding("t", "timeline", "Timeline"),
-        Binding("y", "copy", "Copy"),
+        Binding("e", "source", "Source line", tooltip="Open its line in the source"),
+        Binding(
+            "x",
+            "sql",
+            "Evidence SQL",
+            tooltip="Take the SQL of its evidence to the SQL screen (again: the next one)",
+        ),
+        Binding("t", "timeline", "Timeline", tooltip="Show its first event on the timeline"),
+        Binding("y", "copy", "Copy", tooltip="Copy the whole finding"),
         Binding("space", "scroll(8)", "Scroll details", show=False),
         Binding("b", "scroll(-8)", "Scroll details back", show=False),
     ]

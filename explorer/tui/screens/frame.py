@@ -24,7 +24,7 @@ class ExplorerScreen(Screen[None]):
 
     NAME: ClassVar[str] = ""
     ABOUT: ClassVar[str] = ""
-    AUTO_FOCUS = None
+    AUTO_FOCUS = ""
 
     @property
     def explorer(self) -> ExplorerApp:
@@ -69,9 +69,10 @@ class ExplorerScreen(Screen[None]):
         *,
         key: Hashable = None,
         failed: Callable[[str], None] | None = None,
+        quick: bool = False,
     ) -> Any:
         """See `Data.ask`."""
-        return self.data.ask(self, group, call, then, key=key, failed=failed)
+        return self.data.ask(self, group, call, then, key=key, failed=failed, quick=quick)
 
     def copy(self, text: str, what: str) -> None:
         """Put text on the clipboard of the user's own terminal (OSC 52)."""

@@ -54,6 +54,8 @@ class HelpScreen(ModalScreen[None]):
         heading = None
         for owner, keys, description in described_bindings(self.app, self.asked_by):
             if owner != heading:
+                if heading is not None:
+                    grid.add_row("", "")
                 heading = owner
                 grid.add_row("", Text(owner, style=f"bold {css['primary']}"))
             grid.add_row(keys, Text(description))

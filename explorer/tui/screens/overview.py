@@ -44,10 +44,10 @@ class OverviewScreen(ExplorerScreen):
         "Enter on a finding opens its evidence; e opens its line in the source."
     )
     BINDINGS = [
-        Binding("e", "source", "Source"),
-        Binding("d", "next_device", "Device"),
-        Binding("h", "health", "Health"),
-        Binding("y", "copy", "Copy"),
+        Binding("e", "source", "Source", tooltip="Open the line in the source"),
+        Binding("d", "next_device", "Device", tooltip="Next device or rank"),
+        Binding("h", "health", "Health", tooltip="What is missing or doubtful in the run"),
+        Binding("y", "copy", "Copy", tooltip="Copy the finding"),
     ]
 
     def __init__(self) -> None:

@@ -57,12 +57,12 @@ class SourceScreen(ExplorerScreen):
         "n jumps to the next costly line. Below: what the line ran, and the calls to and from it."
     )
     BINDINGS = [
-        Binding("e", "edit", "Editor"),
-        Binding("f", "files", "Files"),
+        Binding("e", "edit", "Editor", tooltip="Open $EDITOR at the line"),
+        Binding("f", "files", "Files", tooltip="Show or hide the files"),
         Binding("o", "tab('ops')", "Ops", show=False),
-        Binding("c", "next_tab", "Ops/kernels/callers"),
-        Binding("l", "library", "Libraries too"),
-        Binding("y", "copy", "Copy line"),
+        Binding("c", "next_tab", "Ops/kernels/callers", tooltip="Ops, kernels, callers, callees of the line"),
+        Binding("l", "library", "Libraries too", tooltip="List library files too"),
+        Binding("y", "copy", "Copy line", tooltip="Copy file, line number and code"),
     ]
 
     def __init__(self) -> None:
@@ -145,7 +145,7 @@ class SourceScreen(ExplorerScreen):
             found = code_file(run, rows, file)
             return found, highlighted([each.text for each in found.lines], dark)
 
-        self.ask("file", read, lambda answer: self.query_one(Code).show(*answer, line))
+        self.ask("file", read, lambda answer: self.query_one(Code).show(*answer, line), quick=True)
 
     @on(Table.Selected, "#files")
     def _file_chosen(self, event: Table.Selected) -> None:
@@ -175,7 +175,7 @@ class SourceScreen(ExplorerScreen):
 
             return line_detail(run, file, number)
 
-        self.ask("detail", detail, self._show_detail, key=("line", file, number))
+        self.ask("detail", detail, self._show_detail, key=("line", file, number), quick=True)
 
     def _show_detail(self, detail: LineDetail) -> None:
         self.query_one("#line-ops", Table).set_rows(detail.ops)

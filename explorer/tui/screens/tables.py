@@ -77,10 +77,10 @@ class TablesScreen(ExplorerScreen):
         Binding("r", "tab('kernels-tab')", "Kernels"),
         Binding("i", "tab('lines-tab')", "Lines"),
         Binding("m", "tab('modules-tab')", "Modules"),
-        Binding("f", "tab('flame-tab')", "Flame"),
-        Binding("slash", "filter", "Filter", key_display="/"),
+        Binding("f", "tab('flame-tab')", "Flame", tooltip="Flame graph of user code"),
+        Binding("slash", "filter", "Filter", key_display="/", tooltip="Filter rows by words"),
         Binding("escape", "clear", "Clear filter", show=False),
-        Binding("y", "copy", "Copy row"),
+        Binding("y", "copy", "Copy row", tooltip="Copy the row, tab-separated"),
     ]
 
     def body(self) -> ComposeResult:

@@ -36,15 +36,15 @@ class TimelineScreen(ExplorerScreen):
         "from the launching call to the work it started; p goes to the other end. Shades show how busy a cell is."
     )
     BINDINGS = [
-        Binding("slash", "search", "Search", key_display="/"),
+        Binding("slash", "search", "Search", key_display="/", tooltip="Search events by name"),
         Binding("n", "match(1)", "Next match"),
         Binding("N", "match(-1)", "Match before", show=False),
-        Binding("p", "partner", "Launch ⇄ work"),
-        Binding("e", "source", "Source"),
-        Binding("t", "tracks", "Tracks"),
-        Binding("r", "rank", "Rank"),
-        Binding("y", "copy", "Copy"),
-        Binding("escape", "clear", "Clear", show=False),
+        Binding("p", "partner", "Launch ⇄ work", tooltip="From work to its launch and back"),
+        Binding("e", "source", "Source", tooltip="Open the event’s line in the source"),
+        Binding("t", "tracks", "Tracks", tooltip="Filter tracks"),
+        Binding("r", "rank", "Rank", tooltip="Next rank"),
+        Binding("y", "copy", "Copy", tooltip="Copy the event’s details"),
+        Binding("escape", "clear", "Clear", show=False, tooltip="Drop selection, range and matches"),
     ]
 
     def __init__(self) -> None:
@@ -121,6 +121,28 @@ class TimelineScreen(ExplorerScreen):
         """Show a window of a rank."""
         self._ready(lambda: self.view.show_window(start_ns, end_ns), rank)
 
+    def show_around(self, rank: int, time_ns: int) -> None:
+        """Show the surroundings of a moment: a fiftieth of the recording."""
+
+        def go() -> None:
+            timeline = self.view.timeline
+            if timeline is not None:
+                half = max(1, (timeline.end_ns - timeline.start_ns) // 100)
+                self.view.show_window(time_ns - half, time_ns + half)
+
+        self._ready(go, rank)
+
+    def show_step(self, rank: int, step: int) -> None:
+        """Show a step of a rank, whole."""
+
+        def go() -> None:
+            steps = self.view.timeline.steps if self.view.timeline else ()
+            for each in steps:
+                if each["step"] == step:
+                    self.view.show_window(each["start_ns"], each["start_ns"] + each["duration_ns"])
+
+        self._ready(go, rank)
+
     def show_event(self, rank: int, event_id: int) -> None:
         """Select an event and zoom to its surroundings."""
 
@@ -187,7 +209,7 @@ class TimelineScreen(ExplorerScreen):
 
             return event_details(run, rank, event_id)
 
-        self.ask("details", details, lambda answer: self._show_details(row, answer))
+        self.ask("details", details, lambda answer: self._show_details(row, answer), quick=True)
 
     def _show_details(self, row: int, details: EventDetails | None) -> None:
         if details is None or self.view.selected != row or self.view.timeline is None:

@@ -73,6 +73,7 @@ class Code(ScrollView, can_focus=True):
         "code--cursor",
         "code--cursor-blurred",
     }
+    HELP_TITLE = "In the code"
     BINDINGS = [
         Binding("up,k", "move(-1)", "Line up", show=False),
         Binding("down,j", "move(1)", "Line down", show=False),

@@ -33,6 +33,7 @@ class Flame(ScrollView, can_focus=True):
     }
     """
     COMPONENT_CLASSES = {"flame--status", "flame--dim"}
+    HELP_TITLE = "In the flame graph"
     BINDINGS = [
         Binding("left,h", "side(-1)", "Frame to the left", show=False),
         Binding("right,l", "side(1)", "Frame to the right", show=False),

@@ -31,11 +31,14 @@ class KeyLine(Widget):
         own: dict[str, tuple[str, str, DOMNode, str]] = {}
         always: dict[str, tuple[str, str, DOMNode, str]] = {}
         for node, binding, enabled, _ in self.screen.active_bindings.values():
-            if not enabled or not binding.show or not binding.description:
+            if not enabled or not binding.description or not (binding.show or binding.action in ALWAYS):
                 continue
             entry = (binding.key_display or key_text(binding.key), binding.description, node, binding.action)
             if binding.action in ALWAYS:
-                always.setdefault(binding.action, entry)
+                # The shortest key that works: q, or Ctrl+Q where letters are typed.
+                known = always.get(binding.action)
+                if known is None or len(entry[0]) < len(known[0]):
+                    always[binding.action] = entry
             else:
                 own.setdefault(binding.description, entry)
         return list(own.values()), [always[name] for name in ALWAYS if name in always]

@@ -90,6 +90,7 @@ class Table(ScrollView, can_focus=True):
         "table--cursor",
         "table--cursor-blurred",
     }
+    HELP_TITLE = "In a table"
     BINDINGS = [
         Binding("up,k", "move(-1)", "Row up", show=False),
         Binding("down,j", "move(1)", "Row down", show=False),
@@ -98,8 +99,10 @@ class Table(ScrollView, can_focus=True):
         Binding("home,g", "edge(-1)", "First row", show=False),
         Binding("end,G", "edge(1)", "Last row", show=False),
         Binding("enter", "select", "Open", show=True),
-        Binding("s", "sort(1)", "Sort", show=True),
+        Binding("s", "sort(1)", "Sort", tooltip="Sort by the next column"),
         Binding("S", "reverse", "Reverse order", show=False),
+        Binding("left,h", "shift(-1)", "Columns to the left", show=False),
+        Binding("right,l", "shift(1)", "Columns to the right", show=False),
     ]
 
     cursor = reactive(0)
@@ -144,6 +147,8 @@ class Table(ScrollView, can_focus=True):
         self._all: list[Row] = []
         self.rows: list[Row] = []
         self._layout: list[tuple[Column, int, int]] = []
+        self._skipped = 0
+        self._cut = False
 
     # What is shown
 
@@ -156,6 +161,7 @@ class Table(ScrollView, can_focus=True):
     def set_columns(self, columns: Sequence[Column]) -> None:
         self.columns = list(columns)
         self.sort_key = None
+        self._skipped = 0
         self._measure()
 
     def set_filter(self, text: str) -> None:
@@ -200,7 +206,7 @@ class Table(ScrollView, can_focus=True):
 
     def _measure(self) -> None:
         width = self.scrollable_content_region.width or self.size.width
-        chosen = list(self.columns)
+        chosen = self.columns[self._skipped :]
 
         def needed(columns: list[Column]) -> int:
             return sum((max(14, c.width) if c.flex else c.cells) + 2 for c in columns)
@@ -221,6 +227,7 @@ class Table(ScrollView, can_focus=True):
                 cells = column.cells
             self._layout.append((column, x, cells))
             x += cells + 2
+        self._cut = bool(width) and x - 2 > width
         self.virtual_size = Size(width, len(self.rows) + 1)
 
     # Drawing
@@ -251,7 +258,12 @@ class Table(ScrollView, can_focus=True):
                 title, style = f"{title}{'▾' if self.descending else '▴'}", sorted_style
             segments.append(Segment(fit(title, cells, "right" if column.numeric else "left"), style))
             segments.append(Segment("  ", plain))
-        return Strip(segments).adjust_cell_length(width, plain)
+        strip = Strip(segments).adjust_cell_length(width, plain)
+        if self._cut:
+            strip = Strip([*strip.crop(0, width - 2), Segment(" »", sorted_style)], width)
+        if self._skipped:
+            strip = Strip([Segment("«", sorted_style), *strip.crop(1, width)], width)
+        return strip
 
     def _line(self, row: Row, current: bool, width: int) -> Strip:
         base = self.rich_style + self.get_component_rich_style("table--row", partial=True)
@@ -320,6 +332,13 @@ class Table(ScrollView, can_focus=True):
         key = keys[(here + by) % len(keys)]
         numeric = any(c.key == key and c.numeric for c in self.columns)
         self.sort(key, descending=numeric)
+
+    def action_shift(self, by: int) -> None:
+        """Show columns further to the right or left, where they do not all fit."""
+        if by < 0 or self._cut:
+            self._skipped = max(0, min(self._skipped + by, len(self.columns) - 1))
+            self._measure()
+            self.refresh()
 
     def action_reverse(self) -> None:
         self.sort(self.sort_key, not self.descending)

@@ -48,11 +48,12 @@ class TimelineView(ScrollView, can_focus=True):
     }
     """
     COMPONENT_CLASSES = {"timeline--head", "timeline--label", "timeline--other"}
+    HELP_TITLE = "On the timeline"
     BINDINGS = [
         Binding("w,plus,equals_sign", "zoom(2)", "Zoom in", key_display="w"),
         Binding("s,minus", "zoom(0.5)", "Zoom out", key_display="s"),
-        Binding("a", "pan(-0.25)", "Left", key_display="a"),
-        Binding("d", "pan(0.25)", "Right", key_display="d"),
+        Binding("a", "pan(-0.25)", "Left", key_display="a", tooltip="Pan left"),
+        Binding("d", "pan(0.25)", "Right", key_display="d", tooltip="Pan right"),
         Binding("A", "pan(-0.9)", "A window to the left", show=False),
         Binding("D", "pan(0.9)", "A window to the right", show=False),
         Binding("left,h", "step(-1)", "Event before", show=False),
@@ -61,16 +62,18 @@ class TimelineView(ScrollView, can_focus=True):
         Binding("down,j", "lane(1)", "Lane below", show=False),
         Binding("pageup", "lane(-10)", "Lanes up", show=False),
         Binding("pagedown", "lane(10)", "Lanes down", show=False),
-        Binding("enter,f", "fit", "Zoom to it", key_display="f"),
-        Binding("z,home", "whole", "All", key_display="z"),
+        Binding(
+            "enter,f", "fit", "Zoom to it", key_display="f", tooltip="Zoom to the selection or the range"
+        ),
+        Binding("z,home", "whole", "All", key_display="z", tooltip="Show the whole recording"),
         Binding("full_stop", "next_step(1)", "Next step", key_display=".", show=False),
         Binding("comma", "next_step(-1)", "Step before", key_display=",", show=False),
-        Binding("c", "color", "Colour"),
-        Binding("x", "collapse", "Collapse"),
+        Binding("c", "color", "Colour", tooltip="Colour by category, name, line or module"),
+        Binding("x", "collapse", "Collapse", tooltip="Collapse or open the track"),
         Binding("X", "collapse_all", "Collapse or open all tracks", show=False),
         Binding("left_square_bracket", "range('start')", "Range from here", key_display="[", show=False),
         Binding("right_square_bracket", "range('end')", "Range to here", key_display="]", show=False),
-        Binding("m", "mark", "Mark"),
+        Binding("m", "mark", "Mark", tooltip="Set or drop a mark"),
         Binding("apostrophe", "next_mark", "Next mark", key_display="'", show=False),
     ]
 

@@ -1,0 +1,95 @@
+"""Counters: telemetry and other values over time, on the time axis of the steps."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.widgets import Static
+
+from explorer.tui import units
+from explorer.tui.screens.frame import ExplorerScreen
+from explorer.tui.text import safe
+from explorer.tui.theme import inks
+from explorer.tui.widgets.plot import Band, Plots
+
+if TYPE_CHECKING:
+    from explorer.analysis.counter_view import CounterPicture, CounterSeries
+
+
+def value_text(value: float, unit: str) -> str:
+    """A value with its unit."""
+    if unit == "bytes":
+        return units.size(value)
+    if unit == "percent":
+        return f"{value:.0f} %"
+    short = {"watt": " W", "celsius": " °C", "hertz": " Hz", "count": ""}.get(
+        unit, f" {unit}" if unit else ""
+    )
+    return f"{units.count(round(value, 2))}{short}"
+
+
+class CountersScreen(ExplorerScreen):
+    """Counters."""
+
+    NAME = "counters"
+    ABOUT = (
+        "Telemetry and other counters over the recording, one plot each, from the smallest to the largest value. The "
+        "axis at the end shows where the steps begin. + and - make the plots taller or lower."
+    )
+    BINDINGS = [Binding("r", "rank", "Rank", tooltip="Next rank")]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._rank = 0
+
+    def body(self) -> ComposeResult:
+        yield Static("Counters", id="counters-title", classes="section")
+        yield Plots(
+            id="counters-plots", empty="No counters: this run holds no telemetry. Record with telemetry on."
+        )
+
+    def on_mount(self) -> None:
+        super().on_mount()
+        self.query_one(Plots).focus()
+
+    def load(self) -> None:
+        from explorer.analysis.counter_view import counter_picture
+
+        ranks = self.data.run.ranks
+        rank = ranks[self._rank % len(ranks)]
+        self.ask("counters", lambda run: counter_picture(run, rank), self._show, key=("counters", rank))
+
+    def _show(self, picture: CounterPicture) -> None:
+        css = inks(self.app.current_theme)
+        title = Text("Counters", end="")
+        ranks = self.data.run.ranks
+        where = f"rank {ranks[self._rank % len(ranks)]} · " if len(ranks) > 1 else ""
+        span = units.duration(picture.end_ns - picture.start_ns)
+        title.append(f"   {where}{len(picture.series)} over {span}", style=f"not bold {css['muted']}")
+        self.query_one("#counters-title", Static).update(title)
+        ticks = [(f"step {step}", share) for step, share in picture.steps]
+        self.query_one(Plots).show([_band(series) for series in picture.series], ticks)
+
+    def action_rank(self) -> None:
+        if len(self.data.run.ranks) < 2:
+            self.app.notify("This run has one rank.", timeout=2)
+            return
+        self._rank += 1
+        self.load()
+
+
+def _band(series: CounterSeries) -> Band:
+    low = 0.0 if series.unit == "percent" else series.smallest
+    high = max(series.largest, 100.0) if series.unit == "percent" else series.largest
+    return Band(
+        title=f"{safe(series.name)}  {safe(series.track)}",
+        values=series.values,
+        low=low,
+        high=high if high > low else low + 1,
+        high_text=value_text(high, series.unit),
+        low_text=value_text(low, series.unit),
+        note=f"mean {value_text(series.mean, series.unit)}, last {value_text(series.last, series.unit)}, {series.samples:,} samples",
+    )

@@ -1,0 +1,155 @@
+"""Memory: allocated and reserved over time, and what the peak is made of."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import Horizontal
+from textual.widgets import Static
+
+from explorer.tui import units
+from explorer.tui.screens.frame import ExplorerScreen
+from explorer.tui.theme import inks
+from explorer.tui.widgets.plot import Band, Plots
+from explorer.tui.widgets.table import Column, Table
+
+if TYPE_CHECKING:
+    from explorer.analysis.memory_view import MemoryPicture
+
+LINES = (
+    Column("what", "Line at the peak", "path", flex=2),
+    Column("code", "Code", flex=2, rank=3),
+    Column("size_bytes", "size", "size", width=9),
+    Column("share", "of peak", "share", width=8, rank=1),
+    Column("share_bar", "", "bar", width=8, rank=2),
+    Column("blocks", "blocks", "count", width=7, rank=4),
+)
+CATEGORIES = (
+    Column("what", "At the peak", flex=1),
+    Column("size_bytes", "size", "size", width=9),
+    Column("share", "of peak", "share", width=8, rank=1),
+)
+
+
+class MemoryScreen(ExplorerScreen):
+    """Memory."""
+
+    NAME = "memory"
+    ABOUT = (
+        "Allocated memory over time, with reserved memory behind it, and what was allocated at the peak by line and "
+        "category. What the recording did not see being allocated stands as such."
+    )
+    BINDINGS = [
+        Binding("d", "next_device", "Device", tooltip="Next device or rank"),
+        Binding("e", "source", "Source", tooltip="Open the line in the source"),
+        Binding("t", "timeline", "Timeline", tooltip="The peak on the timeline"),
+    ]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._pictures: list[MemoryPicture] = []
+        self._shown = 0
+
+    def body(self) -> ComposeResult:
+        yield Static(id="memory-title", classes="section")
+        yield Plots(
+            id="memory-plot", empty="No allocations are known in this run. Record with profile_memory=True."
+        )
+        with Horizontal(id="memory-peak"):
+            yield Table(CATEGORIES, id="memory-categories", empty="Nothing recorded.")
+            yield Table(LINES, id="memory-lines", empty="No allocation with a line was alive at the peak.")
+
+    def on_mount(self) -> None:
+        super().on_mount()
+        self.query_one("#memory-lines", Table).focus()
+
+    def load(self) -> None:
+        from explorer.analysis.memory_view import memory_pictures
+
+        self.ask("memory", memory_pictures, self._show, key="memory")
+
+    def _show(self, pictures: list[MemoryPicture]) -> None:
+        self._pictures = pictures
+        if pictures:
+            self._show_picture()
+            return
+        self.query_one("#memory-title", Static).update("Memory")
+        self.query_one(Plots).show(())
+        for table in self.query(Table):
+            table.set_rows([])
+
+    def _show_picture(self) -> None:
+        picture = self._pictures[self._shown]
+        css = inks(self.app.current_theme)
+        summary = picture.summary
+        title = Text("Memory", no_wrap=True, end="")
+        title.append(f"   {picture.device}, rank {picture.rank} · peak ", style=f"not bold {css['muted']}")
+        title.append(units.size(summary["peak_bytes"]), style=css["accent"])
+        pieces = []
+        if summary["peak_reserved_bytes"]:
+            pieces.append(f"reserved {units.size(summary['peak_reserved_bytes'])}")
+        pieces.append(f"grew by {units.size(summary['growth_bytes'])}")
+        pieces.append(
+            f"{units.count(summary['allocations'])} allocations of {units.size(summary['churn_bytes'])}"
+        )
+        if len(self._pictures) > 1:
+            pieces.append(f"{self._shown + 1} of {len(self._pictures)}")
+        title.append(" · " + " · ".join(pieces), style=f"not bold {css['muted']}")
+        self.query_one("#memory-title", Static).update(title)
+        known = [value for value in (*picture.allocated, *picture.reserved) if value is not None]
+        high = max(known, default=1.0)
+        self.query_one(Plots).show(
+            [
+                Band(
+                    "allocated" + (", reserved behind it" if any(picture.reserved) else ""),
+                    picture.allocated,
+                    0.0,
+                    high,
+                    units.size(high),
+                    "0",
+                    note=f"over {units.duration(picture.end_ns - picture.start_ns)}",
+                    behind=picture.reserved if any(picture.reserved) else (),
+                )
+            ]
+        )
+        unseen = []
+        if picture.unseen_bytes:
+            part = picture.unseen_bytes / max(1, summary["peak_bytes"])
+            unseen = [
+                {"what": "allocated unseen", "size_bytes": picture.unseen_bytes, "share": part, "_dim": True}
+            ]
+        self.query_one("#memory-categories", Table).set_rows([*picture.by_category, *unseen])
+        self.query_one("#memory-lines", Table).set_rows(
+            [{**row, "share_bar": row["share"]} for row in picture.by_line]
+        )
+
+    def action_next_device(self) -> None:
+        if self._pictures:
+            self._shown = (self._shown + 1) % len(self._pictures)
+            self._show_picture()
+
+    @on(Table.Selected, "#memory-lines")
+    def action_source(self) -> None:
+        row = self.query_one("#memory-lines", Table).row
+        if row is None or not row.get("file"):
+            self.app.notify("No line is known for it.", timeout=2)
+            return
+        from explorer.tui.screens.source import SourceScreen
+
+        screen = self.explorer.go_to("source")
+        assert isinstance(screen, SourceScreen)
+        screen.show_line(row["file"], row["line"])
+
+    def action_timeline(self) -> None:
+        if not self._pictures:
+            return
+        from explorer.tui.screens.timeline import TimelineScreen
+
+        picture = self._pictures[self._shown]
+        screen = self.explorer.go_to("timeline")
+        assert isinstance(screen, TimelineScreen)
+        screen.show_around(picture.rank, picture.summary["peak_ns"])
