@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from explorer.collectors.ascend.host import whole
+from explorer.collectors.ascend.host import json_list, whole
 from explorer.collectors.ascend.names import Names
 from explorer.collectors.device_work import collective_operation
 from explorer.collectors.import_session import ImportSession
@@ -119,8 +119,8 @@ class DeviceRows:
             correlation_id=connection if known else None,
             link=connection + 1 if known else 0,
             size_bytes=size if isinstance(size, int) else None,
-            shapes=shapes,
-            dtypes=dtypes,
+            shapes=json_list(shapes),
+            dtypes=json_list(dtypes),
             attributes=attributes_json(
                 {**row, **details, "task_type": kind, "counters": self._counters.get(task)}
             ),

@@ -81,7 +81,7 @@ class HostRows:
                 "precision": "exact",
             }
         start, end = whole(row.get("startNs")), whole(row.get("endNs"))
-        number = self._add(row, category, name, shapes=_json_list(shapes), dtypes=_json_list(dtypes), **line)
+        number = self._add(row, category, name, shapes=json_list(shapes), dtypes=json_list(dtypes), **line)
         if number is None:
             return
         if category == "step" and (step := step_of(name)) is not None:
@@ -142,11 +142,11 @@ def _pytorch_category(kind: Any, name: str, has_shapes: bool) -> str:
     return "op" if has_shapes or "::" in name or "Backward" in name else "annotation"
 
 
-def _json_list(text: str | None) -> str | None:
+def json_list(text: str | None) -> str | None:
     """Inputs are separated by semicolons, dimensions by commas: as JSON lists."""
     if not text:
         return None
-    parts = [part.strip() for part in text.split(";")]
+    parts = [part.strip() for part in text.strip('"').split(";")]
     if all(not part or all(piece.strip().isdecimal() for piece in part.split(",")) for part in parts):
         return json.dumps([[int(piece) for piece in part.split(",")] if part else [] for part in parts])
     return json.dumps(parts)

@@ -73,7 +73,7 @@ def import_source(source: Source, writer: RunWriter, options: ImportOptions = DE
             planes.append(parse_plane(data))
     except WireError as error:
         damage = damage or str(error)
-    if not any(plane.name for plane in planes):
+    if not any(plane.name and (plane.lines or plane.kinds or plane.stats) for plane in planes):
         raise InputError(f"{source.path} holds no readable XPlane.", "Is it a whole .xplane.pb file?")
     reading = _Profile(session, planes)
     reading.read()
