@@ -11,6 +11,8 @@ import traceback
 from types import FrameType
 from typing import Any
 
+import numpy as np
+
 from explorer.collectors.capture import guard
 from explorer.collectors.capture.activities import choose_activities
 from explorer.collectors.capture.calibration import measure_line_ns, measure_op_ns, recorder_name
@@ -21,6 +23,7 @@ from explorer.collectors.capture.host_event import HostEvent
 from explorer.collectors.capture.host_info import clock_sample, device_rows, git_commit, host_info
 from explorer.collectors.capture.kineto_window import RawWindow, make_profiler, read_window
 from explorer.collectors.capture.main_thread_call import MainThreadCall
+from explorer.collectors.capture.module_paths import ModulePaths, module_call_code
 from explorer.collectors.capture.secrets import mask_secrets
 from explorer.collectors.capture.settings import CaptureSettings
 from explorer.collectors.capture.source_paths import SourcePaths, project_root
@@ -64,6 +67,7 @@ class Session:
         self.replay = Replay()
         self.dimensions = Dimensions(self.replay.chains, self.user_code, self.paths)
         self.tracks = Tracks(threading.get_native_id())
+        self.modules = ModulePaths()
         self.coverage = Coverage()
         self.recorder: LineRecorder | None = None
         self.gc = GcRecorder()
@@ -348,7 +352,10 @@ class Session:
             self._next_event,
             self.coverage,
             self.rank,
+            np.array(self.modules.module_ids, dtype=np.int64),
         )
+        if rows := self.modules.take(built.modules):
+            self.writer.write("modules", rows)
         self._next_event = built.next_event_id
         stacks, sites, _ = self.dimensions.arrays()
         host = states.rows(self.tracks, stacks, sites)
@@ -510,15 +517,18 @@ class Session:
     # -- parts
 
     def _make_recorder(self) -> LineRecorder | None:
+        modules: dict[str, Any] = {}
+        if self.settings.modules and (code := module_call_code()) is not None:
+            modules = {"module_call": code, "module_key": self.modules.key}
         if hasattr(sys, "monitoring"):
             from explorer.collectors.lines.monitoring_recorder import MonitoringRecorder
 
-            return MonitoringRecorder(self.user_code)
+            return MonitoringRecorder(self.user_code, **modules)
         if sys.gettrace() is not None:
             return None
         from explorer.collectors.lines.settrace_recorder import SettraceRecorder
 
-        return SettraceRecorder(self.user_code)
+        return SettraceRecorder(self.user_code, **modules)
 
     def _calibrate(self) -> None:
         cost: dict[str, Any] = {"method": "kineto"}

@@ -53,6 +53,7 @@ class WindowTables:
     next_event_id: int
     events: int
     lost: dict[str, int]
+    modules: set[int]
 
 
 class HostStates:
@@ -63,9 +64,15 @@ class HostStates:
     ) -> None:
         """`carried`: node that each thread was at when the window began; updated to where it is at the end."""
         self.by_thread: dict[int, tuple[I64, I64]] = {}
+        self.modules: dict[int, tuple[I64, I64]] = {}
         seen = set()
         for thread in states:
             seen.add(thread.native_id)
+            if len(thread.module_times):
+                self.modules[thread.native_id] = (
+                    np.maximum.accumulate(thread.module_times),
+                    thread.module_keys,
+                )
             before = carried.get(thread.native_id, 0)
             times = np.concatenate([np.array([start_ns], dtype=np.int64), thread.times])
             nodes = np.concatenate([np.array([before], dtype=np.int64), thread.nodes])
@@ -87,6 +94,14 @@ class HostStates:
     def node_at(self, native_id: int, times: I64) -> I64:
         """Node at each time; 0 where nothing was recorded."""
         known = self.by_thread.get(native_id)
+        if known is None:
+            return np.zeros(len(times), dtype=np.int64)
+        at = np.searchsorted(known[0], times, "right") - 1
+        return np.where(at >= 0, known[1][np.maximum(at, 0)], 0)
+
+    def module_at(self, native_id: int, times: I64) -> I64:
+        """Key of the innermost nn.Module at each time; 0 where there is none."""
+        known = self.modules.get(native_id)
         if known is None:
             return np.zeros(len(times), dtype=np.int64)
         at = np.searchsorted(known[0], times, "right") - 1
@@ -131,6 +146,7 @@ def build_window(
     first_event_id: int,
     coverage: Coverage,
     rank: int = 0,
+    module_ids: I64 | None = None,
 ) -> WindowTables:
     """All tables of one window."""
     metadata = parse_metadata(raw.metadata)
@@ -191,9 +207,12 @@ def build_window(
 
     # Lines: what each thread was executing when the event began.
     node = np.zeros(total, dtype=np.int64)
+    module = np.zeros(total, dtype=np.int64)
     for native_id in np.unique(resources[~on_device]).tolist():
         rows = np.flatnonzero(~on_device & (resources == native_id))
         node[rows] = states.node_at(native_id, starts[rows])
+        module[rows] = states.module_at(native_id, starts[rows])
+    module = (module_ids if module_ids is not None else np.zeros(1, dtype=np.int64))[module]
     stacks, sites, coarse = dimensions.arrays()
     site, stack = sites[node], stacks[node]
     is_coarse = coarse[node]
@@ -208,6 +227,7 @@ def build_window(
     lines_of = np.where(inherits, target, np.arange(total))
     site = site[lines_of]
     is_coarse = is_coarse[lines_of]
+    module = module[lines_of]
     attribution = np.where(inherits, _FORWARD, attribution)
     recomputed = _recomputed(site, in_backward, own_code, sequences)
 
@@ -219,6 +239,7 @@ def build_window(
         site[source], stack[source], is_coarse[source] = site[above], stack[above], is_coarse[above]
         attribution[source] = np.where(site[above] != 0, _FLOW, _NONE)
         phase[source] = phase[above]
+        module[source] = module[above]
         forward[source] = forward[above]
 
     step = step_of(starts, steps)
@@ -261,6 +282,7 @@ def build_window(
             "stack_id": _nullable(stack, stack == 0),
             "attribution": _words(attribution, _ATTRIBUTIONS),
             "precision": _words(precision - 1, _PRECISIONS),
+            "module_id": _nullable(module, module == 0),
             "size_bytes": pa.array([sizes[i] for i in pick], pa.int64()),
             "shapes": pa.array([shapes[i] for i in pick], pa.string()).dictionary_encode(),
             "dtypes": pa.array([dtypes[i] for i in pick], pa.string()).dictionary_encode(),
@@ -289,7 +311,7 @@ def build_window(
         )
         total += len(memory)
     lost = {"negative_duration": int(negative.sum())} if np.any(negative) else {}
-    return WindowTables(tables, first_event_id + total, total, lost)
+    return WindowTables(tables, first_event_id + total, total, lost, set(np.unique(module).tolist()))
 
 
 _ATTRIBUTIONS = ("none", "traced", "forward", "flow", "order")

@@ -23,13 +23,15 @@ LOST = -2
 @dataclass(slots=True)
 class ThreadRecords:
     """Records of one thread. `records` alternates time_ns and payload: a code object (frame entered), a line number
-    from 1 (line of the innermost frame), POP, COARSE, CLEAR or LOST."""
+    from 1 (line of the innermost frame), POP, COARSE, CLEAR or LOST. `modules` alternates time_ns and the key of the
+    nn.Module whose call began (from 1), 0 where the innermost one ended, or CLEAR."""
 
     native_id: int
     ident: int
     name: str
     records: list[Any] = field(default_factory=list)
     finished: bool = False
+    modules: list[int] = field(default_factory=list)
 
 
 class LineRecorder(Protocol):

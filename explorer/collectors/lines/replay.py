@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from types import CodeType
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING
 
 from explorer.collectors.lines.records import CLEAR, COARSE, ThreadRecords
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 ROOT = 0
 """The node of an empty chain: no recorded frame is running."""
@@ -63,6 +65,9 @@ class ThreadStates:
     times: npt.NDArray[np.int64]
     nodes: npt.NDArray[np.int64]
     finished: bool
+    module_times: npt.NDArray[np.int64]
+    module_keys: npt.NDArray[np.int64]
+    """From module_times[i] on, the innermost nn.Module is module_keys[i]; 0 is none."""
 
 
 class Replay:
@@ -71,12 +76,32 @@ class Replay:
     def __init__(self) -> None:
         self.chains = Chains()
         self._open: dict[int, list[_Frame]] = {}
+        self._open_modules: dict[int, list[int]] = {}
 
     def states(self, threads: Iterable[ThreadRecords]) -> list[ThreadStates]:
         """States of each thread that recorded anything."""
-        return [self._thread(thread) for thread in threads if thread.records]
+        return [self._thread(thread) for thread in threads if thread.records or thread.modules]
 
     def _thread(self, thread: ThreadRecords) -> ThreadStates:
+        import numpy as np
+
+        nodes = self.nodes(thread)
+        innermost = self._modules(thread)
+        if thread.finished:
+            self._open.pop(thread.native_id, None)
+            self._open_modules.pop(thread.native_id, None)
+        return ThreadStates(
+            thread.native_id,
+            thread.name,
+            np.array(thread.records[0::2], dtype=np.int64),
+            np.array(nodes, dtype=np.int64),
+            thread.finished,
+            np.array(thread.modules[0::2], dtype=np.int64),
+            np.array(innermost, dtype=np.int64),
+        )
+
+    def nodes(self, thread: ThreadRecords) -> list[int]:
+        """The node of the thread after each of its records."""
         chains = self.chains
         add = chains.add
         stack = self._open.setdefault(thread.native_id, [])
@@ -108,15 +133,20 @@ class Replay:
                 top.node = node
                 stack.append(top)
             keep(node)
-        if thread.finished:
-            del self._open[thread.native_id]
-        return ThreadStates(
-            thread.native_id,
-            thread.name,
-            np.array(thread.records[0::2], dtype=np.int64),
-            np.array(nodes, dtype=np.int64),
-            thread.finished,
-        )
+        return nodes
+
+    def _modules(self, thread: ThreadRecords) -> list[int]:
+        stack = self._open_modules.setdefault(thread.native_id, [])
+        innermost = []
+        for key in thread.modules[1::2]:
+            if key > 0:
+                stack.append(key)
+            elif key == CLEAR:
+                stack.clear()
+            elif stack:
+                stack.pop()
+            innermost.append(stack[-1] if stack else 0)
+        return innermost
 
 
 class _Frame:

@@ -29,22 +29,38 @@ RECORD_NS = 150
 calls (a slow-down of 1.5), tracing of the thread is switched off until the next step."""
 
 
+_MODULES = object()
+"""Marks the file of nn.Module.__call__."""
+
+
 class SettraceRecorder:
     """Records the calling thread and every Python thread started later. Threads that ran before are out of reach."""
 
     method = "sys.settrace"
 
-    def __init__(self, user_code: UserCode, line_budget: int = LINE_BUDGET) -> None:
+    def __init__(
+        self,
+        user_code: UserCode,
+        line_budget: int = LINE_BUDGET,
+        module_call: CodeType | None = None,
+        module_key: Callable[[Any, bool], int] | None = None,
+    ) -> None:
+        """`module_call` is the code of nn.Module.__call__, `module_key` turns a module into its key (and is told
+        whether it is the outermost call); both None records no modules."""
         self.user_code = user_code
+        self._module_call = module_call
+        self._module_key = module_key
         self.line_budget = line_budget
         self.hot: dict[CodeType, int] = {}
         self.switched_off = 0
         self.on_switched_off: Callable[[], None] | None = None
         self._threads: list[ThreadRecords] = []
         self._enter: dict[int, Callable[..., Any]] = {}
-        self._files: dict[str, dict[int, Any] | None] = {}
+        self._files: dict[str, Any] = {}
+        if module_call is not None and module_key is not None:
+            self._files[module_call.co_filename] = _MODULES
         self._locals: list[dict[int, tuple[CodeType, Callable[..., Any]]]] = []
-        self._pushers: dict[int, tuple[Any, Any, Any]] = {}
+        self._pushers: dict[int, tuple[Any, ...]] = {}
         self._off: set[int] = set()
         self._previous: Any = None
         self._previous_threading: Any = None
@@ -57,8 +73,8 @@ class SettraceRecorder:
         self._previous = sys.gettrace()
         self._previous_threading = threading.gettrace()
         self._owner = threading.get_ident()
-        enter, local_of, push = self._make_thread()
-        self._push_running(frame, local_of, push)
+        enter = self._make_thread()
+        self._push_running(frame)
         threading.settrace(self._bootstrap)
         sys.settrace(enter)
 
@@ -67,11 +83,11 @@ class SettraceRecorder:
         if self._stopped:
             sys.settrace(None)
             return None
-        enter, _, _ = self._make_thread()
+        enter = self._make_thread()
         sys.settrace(enter)
         return enter(frame, event, arg)
 
-    def _make_thread(self) -> tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]:
+    def _make_thread(self) -> Callable[..., Any]:
         thread = threading.current_thread()
         own = ThreadRecords(threading.get_native_id(), threading.get_ident(), thread.name)
         self._threads.append(own)
@@ -115,6 +131,36 @@ class SettraceRecorder:
             entry = found(id(code))
             return entry[1] if entry is not None else make_local(code)
 
+        modules_file = _MODULES
+        module_call = self._module_call
+        module_key = self._module_key
+        append_module = own.modules.append
+        depth = 0
+
+        def in_module(frame: FrameType, event: str, arg: Any) -> Any:
+            nonlocal depth
+            if event == "return" and depth:
+                depth -= 1
+                append_module(clock())
+                append_module(0)
+            return in_module
+
+        def enter_module(frame: FrameType) -> Any:
+            nonlocal depth
+            assert module_key is not None
+            key = module_key(frame.f_locals.get("self"), depth == 0)
+            depth += 1
+            append_module(clock())
+            append_module(key)
+            frame.f_trace_lines = False
+            return in_module
+
+        def forget_modules() -> None:
+            nonlocal depth
+            depth = 0
+            append_module(clock())
+            append_module(CLEAR)
+
         calls = CALL_CHUNK
         chunk_start = clock()
         records = own.records
@@ -132,6 +178,7 @@ class SettraceRecorder:
                 if 3 * (CALL_CHUNK * CALL_NS + max(made, 0) // 2 * RECORD_NS) > busy:
                     append(now)
                     append(LOST)
+                    forget_modules()
                     self._off.add(ident)
                     self.switched_off += 1
                     sys.settrace(None)
@@ -141,6 +188,8 @@ class SettraceRecorder:
             entries = known(code.co_filename, unknown)
             if entries is None:
                 return None
+            if entries is modules_file:
+                return enter_module(frame) if code is module_call else None
             if entries is unknown and self._classify(frame) == SKIP:
                 return None
             now = clock()
@@ -160,8 +209,8 @@ class SettraceRecorder:
 
         self._enter[ident] = enter
         self._locals.append(locals_of)
-        self._pushers[ident] = (local_of, push, append)
-        return enter, local_of, push
+        self._pushers[ident] = (local_of, push, append, enter_module, forget_modules)
+        return enter
 
     def _classify(self, frame: FrameType) -> int:
         file = frame.f_code.co_filename
@@ -171,21 +220,28 @@ class SettraceRecorder:
             self._files[file] = None if kind == SKIP else {}
         return kind
 
-    def _push_running(self, frame: FrameType | None, local_of: Any, push: Any) -> None:
-        chain = []
+    def _push_running(self, frame: FrameType | None) -> None:
+        """State the recorded frames and modules of this thread that are running, and trace them from here on."""
+        local_of, push, _, enter_module, _ = self._pushers[threading.get_ident()]
+        chain, modules = [], []
         while frame is not None:
-            if self._recorded(frame):
+            if frame.f_code is self._module_call:
+                modules.append(frame)
+            elif self._recorded(frame):
                 chain.append(frame)
             frame = frame.f_back
         for running in reversed(chain):
             push(running)
             running.f_trace = local_of(running.f_code)
             running.f_trace_lines = True
+        if self._module_key is not None:
+            for running in reversed(modules):
+                running.f_trace = enter_module(running)
 
     def _recorded(self, frame: FrameType) -> bool:
         file = frame.f_code.co_filename
         if file in self._files:
-            return self._files[file] is not None
+            return self._files[file] is not None and self._files[file] is not _MODULES
         return self._classify(frame) != SKIP
 
     # -- windows
@@ -203,10 +259,11 @@ class SettraceRecorder:
         if enter is None:
             return
         self._off.discard(ident)
-        local_of, push, append = self._pushers[ident]
+        _, _, append, _, forget_modules = self._pushers[ident]
         append(time.time_ns())
         append(CLEAR)
-        self._push_running(frame, local_of, push)
+        forget_modules()
+        self._push_running(frame)
         sys.settrace(enter)
 
     def take(self) -> list[ThreadRecords]:
@@ -216,7 +273,12 @@ class SettraceRecorder:
             count = len(own.records) & ~1
             taken = own.records[:count]
             del own.records[:count]
-            result.append(ThreadRecords(own.native_id, own.ident, own.name, taken, own.ident not in alive))
+            module_count = len(own.modules) & ~1
+            modules = own.modules[:module_count]
+            del own.modules[:module_count]
+            result.append(
+                ThreadRecords(own.native_id, own.ident, own.name, taken, own.ident not in alive, modules)
+            )
         self._threads = [t for t, r in zip(self._threads, result) if not r.finished or t.records]
         return result
 

@@ -47,7 +47,7 @@ def script(folder: Path, text: str, expected: int = 0) -> subprocess.CompletedPr
 def test_a_nested_capture_is_refused_and_the_outer_one_loses_nothing(tmp_path: Path) -> None:
     with neuron_profile(tmp_path / "outer") as outer:
         work()
-        with (
+        with (  # noqa: PT031
             pytest.warns(RuntimeWarning, match="already running"),
             neuron_profile(tmp_path / "inner") as inner,
         ):
@@ -92,7 +92,7 @@ def test_a_capture_in_a_second_thread_is_refused(tmp_path: Path) -> None:
 def test_stopping_in_another_thread_is_refused_and_nothing_is_lost(tmp_path: Path) -> None:
     prof = neuron_profile(tmp_path / "run").start()
     work()
-    with pytest.warns(RuntimeWarning, match="another thread"):
+    with pytest.warns(RuntimeWarning, match="another thread"):  # noqa: PT031
         thread = threading.Thread(target=prof.stop)
         thread.start()
         thread.join()
@@ -103,7 +103,7 @@ def test_stopping_in_another_thread_is_refused_and_nothing_is_lost(tmp_path: Pat
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit])
 def test_exceptions_pass_through_and_the_run_is_written(tmp_path: Path, error: type[BaseException]) -> None:
-    with pytest.raises(error), neuron_profile(tmp_path / "run"):
+    with pytest.raises(error), neuron_profile(tmp_path / "run"):  # noqa: PT012
         work()
         raise error
     run = RunReader(str(tmp_path / "run"))
