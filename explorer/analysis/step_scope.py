@@ -82,7 +82,7 @@ def find_scope(engine: Engine) -> StepScope:
         rank = engine.reader.ranks[0]
         found = engine.sql(
             """SELECT rank, min(start_ns) AS start_ns, max(start_ns + duration_ns) AS end_ns FROM events
-            GROUP BY rank ORDER BY end_ns - start_ns DESC, rank LIMIT 1"""
+            GROUP BY rank ORDER BY max(start_ns + duration_ns) - min(start_ns) DESC, rank LIMIT 1"""
         ).rows()
         if not found:
             return StepScope(rank, (), (), 0, 0, 0, 0, False)
