@@ -39,10 +39,12 @@ def run_facts(run: Run) -> RunFacts:
     }
     parts = [_counted(steps, "step")] if steps else []
     parts.append(_counted(len(reader.ranks), "rank"))
-    parts += [f"{row['n']} × {row['name']}" if row["n"] > 1 else row["name"] for row in devices]
+    parts += [
+        f"{row['n']} × {row['name']}" if row["n"] > 1 else row["name"] for row in devices if row["name"]
+    ]
     parts.append(_counted(events, "event"))
     return RunFacts(
-        name=_short(reader.directory),
+        name=_name(run),
         sentence=" · ".join(parts),
         events=events,
         errors=health.get("error", 0),
@@ -83,6 +85,17 @@ def source_roots(run: Run) -> list[str]:
 
 def _counted(number: int, what: str) -> str:
     return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def _name(run: Run) -> str:
+    """The run's directory; for an import in the cache, the trace it was made from."""
+    reader = run.engine.reader
+    directory = reader.directory
+    inputs = [each.get("path") for manifest in reader.manifests.values() for each in manifest.inputs]
+    known = [path for path in inputs if isinstance(path, str)]
+    if f"{os.sep}.cache{os.sep}" in directory and known:
+        return _short(known[0]) + (f" and {len(known) - 1} more" if len(known) > 1 else "")
+    return _short(directory)
 
 
 def _short(directory: str) -> str:

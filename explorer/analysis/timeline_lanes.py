@@ -1,15 +1,14 @@
-"""Events of tracks placed in lanes: one per depth of nesting, and further ones where events of a depth overlap."""
+"""Events of tracks placed in lanes: one per depth of nesting, further down where events overlap without nesting."""
 
 from __future__ import annotations
 
-import heapq
 from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
-MAX_OVERLAP = 8
-"""Lanes a depth may be split into; what overlaps even more shares the last one, cut at the next start."""
+MAX_LANES = 256
+"""Lanes of one track; what would need more shares the last one."""
 
 Ints = npt.NDArray[np.int64]
 
@@ -24,36 +23,38 @@ def lane_order(
         parent: event id of the enclosing event on the same track, -1 for none.
 
     Returns:
-        The order (indices of events) and the lanes as (track_id, depth, first, last): order[first:last] is a lane.
+        The order (indices of events) and the lanes as (track_id, lane, first, last): order[first:last] is a lane.
     """
-    depth = nesting(event, parent)
-    order = np.lexsort((event, start, depth, track))
-    lanes: list[tuple[int, int, int, int]] = []
+    up = parents(event, parent)
+    lane = nesting(up)
+    order = np.lexsort((event, start, lane, track))
+    for number in overlapping_tracks(track, start, duration, lane, order).tolist():
+        own = np.flatnonzero(track == number)
+        lane[own] = packed(own, start, duration, event, up)
+        order = np.lexsort((event, start, lane, track))
     if not len(order):
-        return order, lanes
-    changes = np.flatnonzero((np.diff(track[order]) != 0) | (np.diff(depth[order]) != 0)) + 1
+        return order, []
+    changes = np.flatnonzero((np.diff(track[order]) != 0) | (np.diff(lane[order]) != 0)) + 1
     bounds = [0, *changes.tolist(), len(order)]
-    pieces: list[Ints] = []
-    position = 0
-    for first, last in pairwise(bounds):
-        part = order[first:last]
-        where = int(track[part[0]]), int(depth[part[0]])
-        for group in _without_overlap(part, start, duration):
-            pieces.append(group)
-            lanes.append((*where, position, position + len(group)))
-            position += len(group)
-    return np.concatenate(pieces), lanes
+    lanes = [
+        (int(track[order[first]]), int(lane[order[first]]), first, last) for first, last in pairwise(bounds)
+    ]
+    return order, lanes
 
 
-def nesting(event: Ints, parent: Ints) -> npt.NDArray[np.int32]:
-    """How many events enclose each one; a parent that is not there counts as none."""
-    depth = np.zeros(len(event), np.int32)
+def parents(event: Ints, parent: Ints) -> Ints:
+    """The index of each event's parent, -1 where it has none or its parent is not among the events."""
     if not len(event):
-        return depth
+        return np.empty(0, np.int64)
     by_id = np.argsort(event, kind="stable")
     ids = event[by_id]
     found = np.minimum(np.searchsorted(ids, parent), len(ids) - 1)
-    up = np.where((parent >= 0) & (ids[found] == parent), by_id[found], -1)
+    return np.where((parent >= 0) & (ids[found] == parent), by_id[found], -1)
+
+
+def nesting(up: Ints) -> npt.NDArray[np.int32]:
+    """How many events enclose each one."""
+    depth = np.zeros(len(up), np.int32)
     active = np.flatnonzero(up >= 0)
     at = up[active]
     for _ in range(4096):  # deeper nesting, or a circle, ends here
@@ -66,19 +67,34 @@ def nesting(event: Ints, parent: Ints) -> npt.NDArray[np.int32]:
     return depth
 
 
-def _without_overlap(part: Ints, start: Ints, duration: Ints) -> list[Ints]:
-    begin = start[part]
-    end = begin + duration[part]
-    if len(part) < 2 or not (begin[1:] < np.maximum.accumulate(end)[:-1]).any():
-        return [part]
-    lanes: list[list[int]] = []
-    free: list[tuple[int, int]] = []
-    for index, (first, last) in enumerate(zip(begin.tolist(), end.tolist())):
-        if free and (free[0][0] <= first or len(lanes) >= MAX_OVERLAP):
-            _, lane = heapq.heappop(free)
-        else:
-            lane = len(lanes)
-            lanes.append([])
-        lanes[lane].append(index)
-        heapq.heappush(free, (last, lane))
-    return [part[np.array(lane)] for lane in lanes]
+def overlapping_tracks(
+    track: npt.NDArray[np.int32], start: Ints, duration: Ints, lane: npt.NDArray[np.int32], order: Ints
+) -> npt.NDArray[np.int32]:
+    """Tracks in which two events of one depth overlap. Neighbours in order are enough to find one."""
+    if len(order) < 2:
+        return np.empty(0, np.int32)
+    before, after = order[:-1], order[1:]
+    same = (track[before] == track[after]) & (lane[before] == lane[after])
+    return np.unique(track[after[same & (start[after] < start[before] + duration[before])]])
+
+
+def packed(own: Ints, start: Ints, duration: Ints, event: Ints, up: Ints) -> npt.NDArray[np.int32]:
+    """Lanes of one track's events: each in the first lane below its parent that is free when it starts."""
+    order = own[np.lexsort((event[own], -duration[own], start[own]))]
+    place = {index: at for at, index in enumerate(own.tolist())}
+    lanes = np.zeros(len(own), np.int32)
+    ends: list[int] = []
+    rows = zip(
+        order.tolist(), start[order].tolist(), duration[order].tolist(), up[order].tolist(), strict=True
+    )
+    for index, begin, length, above in rows:
+        at = place.get(above)
+        lane = int(lanes[at]) + 1 if at is not None else 0
+        while lane < len(ends) and ends[lane] > begin:
+            lane += 1
+        lane = min(lane, MAX_LANES - 1)
+        while len(ends) <= lane:
+            ends.append(0)
+        ends[lane] = begin + length
+        lanes[place[index]] = lane
+    return lanes

@@ -36,6 +36,7 @@ def command(
     directory, code = run_directory(run)
     second = _opener(run_directory(baseline)[0]) if baseline else None
     if screenshot is None:
+        from explorer.cli.crash import write_crash_report
         from explorer.tui.app import run_app
 
         run_app(
@@ -44,6 +45,7 @@ def command(
             screen=screen,
             baseline=second,
             open_path=lambda path: _opener(run_directory(path)[0])(),
+            report=lambda error: write_crash_report(error, ["open", run]),
         )
         return code
     from explorer.tui.screenshot import parse_size, save_screenshot

@@ -68,6 +68,8 @@ class ExplorerApp(App[None]):
         baseline: opens a second run to compare with.
         follow: look for more while the run is being written.
         open_path: opens a run or trace that the user names; None: runs only.
+        report: writes a report of an unexpected error of an analysis and returns its path, and the app goes on without
+            that answer; None: such an error ends the app.
     """
 
     CSS_PATH = "styles.tcss"
@@ -100,10 +102,12 @@ class ExplorerApp(App[None]):
         baseline: Callable[[], Run] | None = None,
         follow: bool = True,
         open_path: Callable[[str], Run] | None = None,
+        report: Callable[[BaseException], object] | None = None,
     ) -> None:
         super().__init__()
         self._open_run = open_run
         self.open_baseline = baseline
+        self._report = report
         self.open_path: Callable[[str], Run] = open_path or _open_directory
         self.run_name = run_name
         self.first_screen = screen
@@ -167,7 +171,7 @@ class ExplorerApp(App[None]):
         first = self.data is None
         if self.data is not None:
             self.data.close()
-        self.data = Data(run, self._open_run)
+        self.data = Data(run, self._open_run, self._broken if self._report else None)
         self.run_name, self.facts = facts.name, facts.sentence
         self.error_count, self.warning_count = facts.errors, facts.warnings
         for screen in self.explorer_screens():
@@ -188,6 +192,11 @@ class ExplorerApp(App[None]):
             self.call_from_thread(self._open)
         else:
             self.call_from_thread(self.set_timer, FOLLOW_SECONDS, self._look_again)
+
+    def _broken(self, error: BaseException) -> str:
+        path = self._report(error) if self._report else None
+        where = f" Details are in {path}." if path else ""
+        return f"This answer failed: {type(error).__name__}: {' '.join(str(error).split())[:200]}. This is a bug.{where}"
 
     def explorer_screens(self) -> list[ExplorerScreen]:
         """Every screen made so far."""

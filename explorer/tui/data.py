@@ -31,10 +31,15 @@ class Data:
     Args:
         run: the open run.
         again: opens it once more, for the quick engine.
+        broken: told of an unexpected error (in the worker thread), returns what to tell the user; None: the error ends
+            the app, as tests want it.
     """
 
-    def __init__(self, run: Run, again: Callable[[], Run]) -> None:
+    def __init__(
+        self, run: Run, again: Callable[[], Run], broken: Callable[[BaseException], str] | None = None
+    ) -> None:
         self.run = run
+        self._broken = broken
         self._again = again
         self._quick: Run | None = None
         self._quick_lock = Lock()
@@ -93,6 +98,14 @@ class Data:
             except ExplorerError as error:
                 if not worker.is_cancelled:
                     app.call_from_thread(fail, worker, str(error))
+                return
+            except Exception as error:
+                if worker.is_cancelled:
+                    return  # the engine was closed or interrupted under a question nobody waits for
+                if self._broken is None:
+                    raise
+                # One broken answer must not take the others away.
+                app.call_from_thread(fail, worker, self._broken(error))
                 return
             if value is not _Stale and not worker.is_cancelled:
                 app.call_from_thread(answer, worker, value)

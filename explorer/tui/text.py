@@ -16,7 +16,8 @@ from rich.text import Text
 _UNSAFE = re.compile(
     "[\x00-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff]"
 )
-_TEMPLATE = re.compile(r"<[^<>]*>")
+# Angle brackets right behind an identifier hold template arguments; elsewhere (<frozen runpy>, <lambda>) they do not.
+_TEMPLATE = re.compile(r"(?<=[\w>\x01])<[^<>]*>")
 ELLIPSIS = "…"
 
 
@@ -74,7 +75,7 @@ def brief(name: str) -> str:
     `void at::native::elementwise_kernel<4, Op<float>>(int)` becomes `at::native::elementwise_kernel<…>`.
     """
     plain = safe(name)
-    if "<" not in plain and not plain.startswith("void "):
+    if not plain.startswith("void ") and ("<" not in plain or "::" not in plain):
         return plain
     plain = plain.removeprefix("void ").removeprefix("static ")
     if plain.count("<") == plain.count(">") and plain.count("<") < 400:
@@ -82,8 +83,8 @@ def brief(name: str) -> str:
         while before != plain:
             before, plain = plain, _TEMPLATE.sub("\x01", plain)
         plain = plain.replace("\x01", "<…>")
-    if plain.endswith(")") and "(" in plain and not plain.startswith("("):
-        plain = plain[: plain.index("(")] or plain
+    if plain.endswith(")") and plain.find("(") > 0 and plain.find("(") > plain.rfind("anonymous namespace"):
+        plain = plain[: plain.rfind("(")]
     return plain
 
 

@@ -101,8 +101,8 @@ class Table(ScrollView, can_focus=True):
         Binding("enter", "select", "Open", show=True),
         Binding("s", "sort(1)", "Sort", tooltip="Sort by the next column"),
         Binding("S", "reverse", "Reverse order", show=False),
-        Binding("left,h", "shift(-1)", "Columns to the left", show=False),
-        Binding("right,l", "shift(1)", "Columns to the right", show=False),
+        Binding("left", "shift(-1)", "Columns to the left", show=False),
+        Binding("right", "shift(1)", "Columns to the right", show=False),
     ]
 
     cursor = reactive(0)

@@ -241,7 +241,8 @@ class TimelineView(ScrollView, can_focus=True):
         style = self.get_component_rich_style("timeline--label" if row.first else "timeline--other")
         if row.first and line == 0:
             fold = "▸" if row.track.track_id in self.collapsed and len(row.track.lanes) > 1 else " "
-            device = f"{row.track.device} " if row.track.device != "cpu" else ""
+            device = row.track.device
+            device = "" if device == "cpu" or row.track.label.startswith(device) else f"{device} "
             text = f"{fold}{device}{row.track.label}"
         else:
             text = ""
