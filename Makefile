@@ -1,28 +1,42 @@
 # Two commands: `make demo` records a real training run and names its bottlenecks; `make test` runs every check.
-PYTHON ?= python3
-VENV   ?= .venv
-BIN    := $(VENV)/bin
+# PYTHON=python3.12 chooses the Python; CONSTRAINTS=file pins versions, as .ci/run does.
+PYTHON      ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
+                 $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+VENV        ?= .venv
+CONSTRAINTS ?=
+BIN         := $(VENV)/bin
+PIP         := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input $(if $(CONSTRAINTS),-c $(CONSTRAINTS))
 
-.PHONY: setup demo test lint clean
+.PHONY: setup demo test lint docs clean
 
 setup: $(VENV)/.ready
 
-$(VENV)/.ready: pyproject.toml .ci/constraints.txt
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install -q --upgrade pip
-	$(BIN)/python -m pip install -q -c .ci/constraints.txt -e ".[capture,mcp,dev]"
+# A torch that is already there (for a GPU, for Neuron) is used, not replaced: the environment sees the system's packages.
+$(VENV)/bin/python:
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed: make PYTHON=/path/to/python3.12" >&2; exit 2; }
+	$(PYTHON) -m venv $$($(PYTHON) -c "from importlib.util import find_spec; print('--system-site-packages' if find_spec('torch') else '')") $(VENV)
+
+$(VENV)/.capture: pyproject.toml | $(VENV)/bin/python
+	$(PIP) -e ".[capture]"
 	@touch $@
 
-demo: setup
+$(VENV)/.ready: pyproject.toml $(CONSTRAINTS) | $(VENV)/bin/python
+	$(PIP) -e ".[capture,mcp,dev]"
+	@touch $@ $(VENV)/.capture
+
+demo: $(VENV)/.capture
 	$(BIN)/neuron-explorer demo
 
-test: setup lint
+test: lint
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 lint: setup
-	$(BIN)/ruff check explorer tests benchmarks examples
-	$(BIN)/ruff format --check explorer tests benchmarks examples
+	$(BIN)/ruff check explorer tests benchmarks examples docs
+	$(BIN)/ruff format --check explorer tests benchmarks examples docs
 	$(BIN)/mypy
+
+docs: setup
+	$(BIN)/python docs/generate.py
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache

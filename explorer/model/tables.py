@@ -30,7 +30,7 @@ EVENTS = Table(
         Column("event_id", "int64", "Identity within the rank; written '<rank>:<event_id>' in JSON and text"),
         _ref("parent_id", "Enclosing event on the same track"),
         _TRACK,
-        Column("category", "string", "What kind of activity (docs/categories.md)"),
+        Column("category", "string", "What kind of activity (docs/words.md)"),
         Column("name", "string", "Name as recorded by the source"),
         _START,
         _DURATION,
