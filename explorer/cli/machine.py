@@ -295,7 +295,6 @@ def _disk() -> Check:
 _EXTRAS = {
     "mcp": "mcp",
     "distributed": "distributed",
-    "xplane": "google.protobuf",
     "cloud": "s3fs",
     "zstd": "zstandard",
 }
