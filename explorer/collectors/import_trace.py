@@ -91,6 +91,8 @@ def import_trace(
     paths = [sources] if isinstance(sources, str | os.PathLike) else list(sources)
     if not paths:
         raise UsageError("There is nothing to import.", "Name a trace, or a directory of them.")
+    if neuron := _neuron_session(paths):
+        return _import_session(neuron, directory, options, progress, began)
     inputs = find_inputs(paths, options.limits)
     items = _recognise(inputs)
     items = _pair(items)
@@ -116,6 +118,47 @@ def import_trace(
     report.size_bytes = total
     report.seconds = time.perf_counter() - began
     return report
+
+
+def _neuron_session(paths: list[str | os.PathLike[str]]) -> list[str] | None:
+    """Directories of Neuron profiles are sessions: many files make one rank, and one file may tell the ranks of others."""
+    if not any(os.path.isdir(path) or os.fspath(path).endswith(".parquet") for path in paths):
+        return None
+    from explorer.collectors.neuron.session_import import session_roots
+
+    return session_roots(paths)
+
+
+def _import_session(
+    roots: list[str],
+    directory: str | os.PathLike[str],
+    options: ImportOptions,
+    progress: Progress | None,
+    began: float,
+) -> ImportReport:
+    from explorer.collectors.neuron.session_import import NAME, import_session
+
+    target = _free_target(directory)
+    building = _building_place(target)
+    try:
+        where = building.root if building.is_local else building.filesystem.unstrip_protocol(building.root)  # type: ignore[union-attr]
+        done = import_session(roots, where, rank=options.rank, threads=options.processes, progress=progress)
+        if building != target:
+            os.replace(building.root, target.root)
+    except BaseException:
+        if building != target:
+            shutil.rmtree(building.root, ignore_errors=True)
+        raise
+    return ImportReport(
+        target.root,
+        events=done.events,
+        rows=done.rows,
+        lost=done.lost,
+        size_bytes=done.size_bytes,
+        seconds=time.perf_counter() - began,
+        ranks=sorted(done.ranks),
+        formats=[NAME],
+    )
 
 
 def importer_of(source: Source) -> ModuleType | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -105,7 +106,7 @@ def test_exposed_transfers_and_idle_time_by_core(
 
 def _tensor_gaps(story: Story) -> list[Interval]:
     spans = union(story.engines[0, "Tensor"])
-    return [(a[1], b[0]) for a, b in zip(spans, spans[1:])]
+    return [(a[1], b[0]) for a, b in pairwise(spans)]
 
 
 def test_idle_time_has_the_planted_causes(opened: tuple[Story, Run], ask: Callable[[str], Result]) -> None:

@@ -25,7 +25,7 @@ def test_intensity_of_a_published_graph() -> None:
 
 
 def test_active_share_of_a_published_graph() -> None:
-    assert 0.565739726504 / 3.132167956813 == pytest.approx(0.18062, abs=1e-5)
+    assert pytest.approx(0.18062, abs=1e-5) == 0.565739726504 / 3.132167956813
 
 
 def test_most_achievable_utilization_of_a_published_graph() -> None:
