@@ -15,7 +15,7 @@ import tempfile
 import torch
 
 from benchmarks.planted.cases import clean_cases, planted_cases
-from benchmarks.planted.measure import ROUNDS, Outcome, measure
+from benchmarks.planted.measure import RECORDS, ROUNDS, Outcome, measure
 
 
 def main() -> int:
@@ -23,6 +23,7 @@ def main() -> int:
     parser.add_argument("names", nargs="*", help="only these programs")
     parser.add_argument("--json", help="write the rows here")
     parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--records", type=int, default=RECORDS, help="recordings of each program")
     parser.add_argument("--keep", help="keep the runs in this directory")
     parser.add_argument("--verbose", action="store_true", help="print every finding")
     arguments = parser.parse_args()
@@ -33,7 +34,7 @@ def main() -> int:
     outcomes = []
     with tempfile.TemporaryDirectory() as temporary:
         for case in cases:
-            outcome = measure(case, arguments.keep or temporary, arguments.rounds)
+            outcome = measure(case, arguments.keep or temporary, arguments.rounds, arguments.records)
             outcomes.append(outcome)
             print(_row(outcome), flush=True)
             if arguments.verbose:

@@ -226,11 +226,16 @@ def _finished(
 
 
 def _lines(candidate: _Candidate, context: RuleContext, step_ns: int) -> tuple[FindingLine, ...]:
+    times = candidate.draft.line_times_ns
+    merged: dict[tuple[str, int], list[int]] = {}
+    for site_id in times:
+        if site := context.codes.get(site_id):
+            # A comprehension is a function of its own on the same line.
+            merged.setdefault((site["file"], site["line"]), []).append(site_id)
     lines = []
-    for site_id, recorded_ns in candidate.draft.line_times_ns.items():
-        site = context.codes.get(site_id)
-        if site is None:
-            continue
+    for sites in merged.values():
+        site_id, recorded_ns = sites[0], sum(times[site] for site in sites)
+        site = context.codes[site_id]
         time_ns = round(recorded_ns * candidate.line_factor)
         lines.append(
             FindingLine(

@@ -13,10 +13,10 @@ def program(slow, steps, step):
     model = nn.Sequential(*[nn.Sequential(nn.Linear(64, 64), nn.Tanh()) for _ in range(30)])
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, fused=True)
     batch = torch.randn(64, 64)
-    with torch.autograd.set_detect_anomaly(True) if slow else contextlib.nullcontext():
+    with torch.autograd.set_detect_anomaly(True) if slow else contextlib.nullcontext():  # fault
         for _ in range(steps):
             loss = model(batch).square().mean()
             optimizer.zero_grad()
-            loss.backward()  # fault
+            loss.backward()
             optimizer.step()
             step()

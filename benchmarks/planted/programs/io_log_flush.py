@@ -23,6 +23,6 @@ def program(slow, steps, step):
             optimizer.step()
             if slow:
                 for _ in range(100):
-                    with open(path, "a") as log:
-                        log.write(f"{number}\n")  # fault -2
+                    with open(path, "a") as log:  # fault
+                        log.write(f"{number}\n")  # fault
             step()

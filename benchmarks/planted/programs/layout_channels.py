@@ -15,7 +15,7 @@ class Block(nn.Module):
     def forward(self, x):
         if self.slow:
             y = x.permute(0, 3, 1, 2).contiguous()  # fault
-            y = y.permute(0, 2, 3, 1).contiguous()
+            y = y.permute(0, 2, 3, 1).contiguous()  # fault
             return self.norm(y)
         return self.norm(x)
 

@@ -16,7 +16,7 @@ def program(slow, steps, step):
             for _ in range(2):
                 if slow:
                     y = y.transpose(1, 2).contiguous()  # fault
-                    y = (y * weight[:, None]).transpose(1, 2).contiguous()
+                    y = (y * weight[:, None]).transpose(1, 2).contiguous()  # fault
                 else:
                     y = y * weight
         step()

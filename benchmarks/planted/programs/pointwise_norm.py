@@ -8,9 +8,9 @@ KIND = "pointwise_chain"
 
 
 def layer_norm(x, weight, bias):
-    centred = x - x.mean(-1, keepdim=True)
+    centred = x - x.mean(-1, keepdim=True)  # fault
     scaled = centred * (centred * centred).mean(-1, keepdim=True).add(1e-5).rsqrt()  # fault
-    return scaled * weight + bias
+    return scaled * weight + bias  # fault
 
 
 def program(slow, steps, step):

@@ -8,7 +8,7 @@ KIND = "host_bound"
 
 def confusion(predicted, labels, classes):
     table = [[0] * classes for _ in range(classes)]
-    for p, t in zip(predicted, labels):
+    for p, t in zip(predicted, labels):  # fault
         table[t][p] += 1  # fault
     return table
 

@@ -10,9 +10,9 @@ def augment(images, flips, gains):
     done = []
     for i in range(images.shape[0]):
         image = images[i]  # fault
-        if flips[i]:
-            image = image.flip(-1)
-        done.append(image * gains[i])
+        if flips[i]:  # fault
+            image = image.flip(-1)  # fault
+        done.append(image * gains[i])  # fault
     return torch.stack(done)
 
 

@@ -9,7 +9,7 @@ KIND = "tiny_ops"
 def clip(parameters, limit):
     total = torch.zeros(())
     for p in parameters:
-        total += p.grad.norm() ** 2
+        total += p.grad.norm() ** 2  # fault
     scale = (limit / (total.sqrt() + 1e-6)).clamp(max=1.0)
     for p in parameters:
         p.grad.mul_(scale)  # fault

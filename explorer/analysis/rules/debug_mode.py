@@ -47,7 +47,14 @@ WHERE {context.where()} AND e.category = 'op' AND e.name IN ('aten::isnan', 'ate
     return [
         Draft(
             title="Anomaly detection is on",
-            line_times_ns={item["site_id"]: item["time_ns"] for item in lines},
+            line_times_ns={
+                **{
+                    site: 0
+                    for site, line in context.codes.items()
+                    if "detect_anomaly" in (line["code"] or "")
+                },
+                **{item["site_id"]: item["time_ns"] for item in lines},
+            },
             saving=Saving(low=row["test_ns"], expected=expected, high=round(1.3 * expected)),
             evidence=[evidence],
             advice=f"Turn torch.autograd.set_detect_anomaly off outside of debugging{f' (it is turned on at {where})' if where else ''}.",

@@ -11,16 +11,20 @@ from explorer.model.finding import Saving
 
 
 def check(context: RuleContext) -> Sequence[Draft]:
-    passes = f"""SELECT e.event_id, e.start_ns, e.duration_ns, coalesce(k.site_id, e.site_id) AS site_id, e.name FROM events e
+    passes = f"""SELECT e.event_id, e.start_ns, e.duration_ns, coalesce(k.site_id, e.site_id) AS site_id, e.step FROM events e
 LEFT JOIN stacks k ON k.stack_id = e.stack_id AND k.depth = 0
 WHERE {context.where()} AND e.category = 'gc' AND e.track_id = {context.main_track}"""
     evidence, row = context.evidence(
-        "{passes} garbage-collector passes per step take {gc_ns} per step.",
-        f"""SELECT (SELECT count(*) FROM ({passes})) / {context.count} AS passes, (union_ns / {context.count})::BIGINT AS gc_ns
+        "{passes} garbage-collector passes per step, in {steps} steps, take {gc_ns} per step.",
+        f"""SELECT (SELECT count(*) FROM ({passes})) / {context.count} AS passes,
+  (SELECT count(DISTINCT step) FROM ({passes})) AS steps, (union_ns / {context.count})::BIGINT AS gc_ns
 FROM ({union_ns(passes)})""",
         passes,
     )
     gc_ns = row["gc_ns"]
+    if context.count > 1 and row["steps"] < max(2, context.setting(RULE, "steps_share") * context.count):
+        # One pass in a short capture says nothing about the passes per step of a long run.
+        return []
     if gc_ns < context.setting(RULE, "gc_share") * context.scope.mean_ns:
         return []
     rows = context.rows(
@@ -56,6 +60,12 @@ RULE = Rule(
     needs=("gc",),
     check=check,
     settings=(
+        Setting(
+            "steps_share",
+            0.25,
+            "Smallest part of the steps in which a pass ran",
+            "ours: a rarer pass is chance",
+        ),
         Setting("gc_share", 0.02, "Smallest part of the step", "ours: the occasional young pass costs less"),
     ),
 )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from explorer.analysis.rule import Draft, Rule, Setting
 from explorer.analysis.rule_context import RuleContext
-from explorer.analysis.rule_sql import union_ns
+from explorer.analysis.rule_sql import states_at, union_ns
 from explorer.model.finding import Saving
 
 
@@ -16,35 +16,59 @@ WHERE {context.scope.where_all("e")} AND e.category = 'io' AND e.track_id = {con
   AND e.phase IS DISTINCT FROM 'data'"""
     # A checkpoint each hundredth step makes an outlier step, so these count all complete steps.
     steps = max(1, len(context.scope.all_numbers))
-    sites = context.rows(
+    rows = context.rows(
         f"""SELECT coalesce(k.site_id, e.site_id) AS site_id, sum(e.duration_ns) AS time_ns {base}
         GROUP BY 1 ORDER BY time_ns DESC, site_id"""
     )
-    smallest = context.setting(RULE, "io_share") * context.scope.mean_ns * steps
+    functions: dict[tuple[str, str], dict[int | None, int]] = {}
+    for row in rows:
+        site = context.codes.get(row["site_id"] or 0)
+        place = (site["file"], site["function"]) if site else ("", "")
+        functions.setdefault(place, {})[row["site_id"]] = row["time_ns"]
     drafts = []
-    for site in (row["site_id"] for row in sites if row["time_ns"] >= smallest):
-        calls = f"SELECT e.start_ns, e.duration_ns, e.event_id, e.name, e.size_bytes {base} AND coalesce(k.site_id, e.site_id) IS NOT DISTINCT FROM {site or 'NULL'}"
-        evidence, row = context.evidence(
-            "{calls} file calls per step ({moved_bytes} per step) at this line hold the training thread for {io_ns} per step.",
-            f"""SELECT (SELECT count(*) FROM ({calls})) / {steps} AS calls,
-  (SELECT coalesce(sum(size_bytes), 0) FROM ({calls})) / {steps} AS moved_bytes,
-  (union_ns / {steps})::BIGINT AS io_ns FROM ({union_ns(calls)})""",
-            calls,
-        )
-        io_ns = row["io_ns"]
-        drafts.append(
-            Draft(
-                title=f"File I/O inside the step at {context.place(site)}",
-                line_times_ns={site: io_ns} if site else {},
-                saving=Saving(low=round(0.7 * io_ns), expected=io_ns, high=round(1.2 * io_ns)),
-                evidence=[evidence],
-                advice=_advice(context.code(site)),
-                affected=calls,
-                caveats=["The time around the calls (encoding, serialising) is not counted here."],
-                key="" if site else "unknown",
-            )
-        )
+    for (file, function), times in functions.items():
+        if sum(times.values()) >= context.setting(RULE, "io_share") * context.scope.mean_ns * steps:
+            drafts.append(_draft(context, base, steps, f"{function} ({file})" if function else "", times))
     return drafts
+
+
+def _draft(context: RuleContext, base: str, steps: int, place: str, times: dict[int | None, int]) -> Draft:
+    sites = [site for site in times if site is not None]
+    here = context.in_sites("coalesce(k.site_id, e.site_id)", sites)
+    calls = f"SELECT e.start_ns, e.duration_ns, e.event_id, e.size_bytes {base} AND {here if sites else 'coalesce(k.site_id, e.site_id) IS NULL'}"
+    # The line exists for its file: opening, encoding and serialising around the calls go with them.
+    states = states_at(
+        context.scope.rank,
+        context.main_track,
+        context.scope.where_all("s"),
+        context.in_sites("h.site_id", sites),
+    )
+    affected = (
+        f"SELECT start_ns, duration_ns FROM ({calls}) UNION ALL SELECT start_ns, duration_ns FROM ({states})"
+    )
+    evidence, row = context.evidence(
+        "{calls} file calls per step ({moved_bytes} per step) take {io_ns} of the training thread, and their lines {lines_ns} per step.",
+        f"""SELECT (SELECT count(*) FROM ({calls})) / {steps} AS calls,
+  (SELECT coalesce(sum(size_bytes), 0) FROM ({calls})) / {steps} AS moved_bytes,
+  (SELECT union_ns / {steps} FROM ({union_ns(calls)}))::BIGINT AS io_ns,
+  (SELECT union_ns / {steps} FROM ({union_ns(affected)}))::BIGINT AS lines_ns""",
+        calls,
+    )
+    lines = context.rows(
+        f"SELECT site_id, (sum(duration_ns) / {steps})::BIGINT AS time_ns FROM ({states}) GROUP BY 1 ORDER BY 2 DESC, 1"
+    )
+    line_times = {item["site_id"]: item["time_ns"] for item in lines} or {
+        site: round(time / steps) for site, time in times.items() if site is not None
+    }
+    return Draft(
+        title=f"File I/O inside the step in {place}" if place else "File I/O inside the step",
+        line_times_ns=line_times,
+        saving=Saving(low=row["io_ns"], expected=row["lines_ns"], high=row["lines_ns"]),
+        evidence=[evidence],
+        advice=_advice(context.code(next(iter(line_times), None))),
+        affected=affected,
+        key=place or "unknown",
+    )
 
 
 def _advice(code: str) -> str:
@@ -73,7 +97,7 @@ RULE = Rule(
     check=check,
     settings=(
         Setting(
-            "io_share", 0.01, "Smallest part of the step at one line", "ours: below 1 % nothing is gained"
+            "io_share", 0.01, "Smallest part of the step in one function", "ours: below 1 % nothing is gained"
         ),
     ),
 )

@@ -52,7 +52,7 @@ def _draft(context: RuleContext, chains: list[list[SequenceOp]], place: str) -> 
     ops = [op for chain in chains for op in chain]
     names = sorted({op.name for op in ops})
     sites = sorted({op.site_id for op in ops if op.site_id})
-    chosen = f"""SELECT o.event_id, o.start_ns, o.duration_ns, o.executing_site_id AS site_id FROM top_ops o
+    chosen = f"""SELECT o.event_id, o.start_ns, o.duration_ns, o.name, o.executing_site_id AS site_id FROM top_ops o
 WHERE {context.where("o")} AND o.phase IS DISTINCT FROM 'backward' AND {context.in_texts("o.name", names)} AND {context.in_sites("o.executing_site_id", sites)}"""
     backward = f"""SELECT o.event_id, o.start_ns, o.duration_ns, o.site_id FROM top_ops o
 WHERE {context.where("o")} AND o.phase = 'backward' AND {context.in_sites("o.site_id", sites)} AND o.name NOT LIKE '%AccumulateGrad'"""
@@ -65,10 +65,7 @@ WHERE {context.where("o")} AND o.phase = 'backward' AND {context.in_sites("o.sit
     total_ns = row["time_ns"] + row["backward_ns"]
     if total_ns < context.setting(RULE, "chain_share") * context.scope.mean_ns:
         return None
-    # One fused pass costs about what the most expensive op of each chain costs alone.
-    kept = sum(max(op.duration_ns for op in chain) for chain in chains) / max(
-        1, sum(op.duration_ns for op in ops)
-    )
+    kept = _kept(context, chosen, len(chains))
     expected = round((1 - kept) * total_ns)
     lines = context.rows(
         f"""SELECT site_id, (sum(duration_ns) / {context.count})::BIGINT AS time_ns FROM ({chosen})
@@ -90,6 +87,16 @@ WHERE {context.where("o")} AND o.phase = 'backward' AND {context.in_sites("o.sit
         confidence="medium",
         key=place,
     )
+
+
+def _kept(context: RuleContext, chosen: str, chains: int) -> float:
+    """What stays: one fused pass costs about what the most expensive op of a chain costs alone (by median durations)."""
+    rows = context.rows(
+        f"SELECT count(*) / {context.count} AS calls, median(duration_ns) AS typical_ns FROM ({chosen}) GROUP BY name, site_id"
+    )
+    total = sum(row["calls"] * row["typical_ns"] for row in rows)
+    largest = max((row["typical_ns"] for row in rows), default=0)
+    return min(1.0, float(chains * largest / total)) if total else 1.0
 
 
 RULE = Rule(

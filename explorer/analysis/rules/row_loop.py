@@ -15,6 +15,9 @@ INDEXING = (
     "aten::index_put_", "aten::unbind", "aten::is_nonzero", "aten::index_select", "aten::unsqueeze", "aten::copy_",
 )  # fmt: skip
 
+ENGINE_NS = 50_000
+"""Longest pause between two backward nodes that still counts as the engine's own work for the first."""
+
 
 def check(context: RuleContext) -> Sequence[Draft]:
     passes = context.setting(RULE, "passes")
@@ -60,19 +63,24 @@ def affected_by_loop(context: RuleContext, sites: Sequence[int]) -> str:
     chains = f"h.stack_id IN (SELECT k.stack_id FROM stacks k WHERE {context.in_sites('k.site_id', sites)})"
     states = states_at(context.scope.rank, context.main_track, context.where("s"), chains)
     return f"""SELECT start_ns, duration_ns FROM ({states})
-UNION ALL SELECT o.start_ns, o.duration_ns FROM top_ops o
-WHERE {context.where("o")} AND o.phase = 'backward' AND {context.in_sites("o.site_id", sites)}"""
+UNION ALL SELECT start_ns, duration_ns FROM ({backward_nodes(context)}) WHERE {context.in_sites("site_id", sites)}"""
+
+
+def backward_nodes(context: RuleContext) -> str:
+    """SQL for the outermost backward ops as (start_ns, duration_ns, site_id), each with the engine's time until the next."""
+    return f"""SELECT o.start_ns, o.site_id, greatest(o.duration_ns, least(o.duration_ns + {ENGINE_NS},
+    coalesce(lead(o.start_ns) OVER (PARTITION BY o.track_id ORDER BY o.start_ns) - o.start_ns, 0))) AS duration_ns
+FROM top_ops o WHERE {context.where("o")} AND o.phase = 'backward'"""
 
 
 def _draft(context: RuleContext, loop: CodeLoop) -> Draft | None:
     sites = [line.site_id for line in loop.lines]
     affected = affected_by_loop(context, sites)
     evidence, row = context.evidence(
-        "The loop makes {passes} passes per step and takes {loop_ns} per step, its part of the backward pass included.",
-        f"""SELECT (union_ns / {context.count})::BIGINT AS loop_ns,
-  (SELECT sum(visits) / {context.count} FROM line_steps l WHERE {context.where("l")}
-   AND l.track_id = {context.main_track} AND l.site_id = {loop.header.site_id}) AS passes
-FROM ({union_ns(affected)})""",
+        "The loop's lines come up {visits} times and call {top_ops} ops per step; it takes {loop_ns} per step, its part of the backward pass included.",
+        f"""SELECT (union_ns / {context.count})::BIGINT AS loop_ns, w.* FROM ({union_ns(affected)}),
+  (SELECT sum(visits) / {context.count} AS visits, sum(top_ops) / {context.count} AS top_ops FROM line_steps l
+   WHERE {context.where("l")} AND l.track_id = {context.main_track} AND {context.in_sites("l.site_id", sites)}) w""",
     )
     loop_ns = row["loop_ns"]
     if loop_ns < context.setting(RULE, "loop_share") * context.scope.mean_ns:

@@ -35,7 +35,14 @@ WHERE {context.where("o")} AND o.duration_ns >= {context.setting(RULE, "parallel
     return [
         Draft(
             title="More compute threads than cores",
-            line_times_ns={item["site_id"]: item["time_ns"] for item in rows},
+            line_times_ns={
+                **{
+                    site: 0
+                    for site, line in context.codes.items()
+                    if "set_num_threads" in (line["code"] or "")
+                },
+                **{item["site_id"]: item["time_ns"] for item in rows},
+            },
             saving=Saving(low=0, expected=expected, high=round(1.6 * expected)),
             evidence=[evidence],
             advice=f"Call torch.set_num_threads({cores}) or set OMP_NUM_THREADS={cores}; divide the cores among the processes of one machine.",

@@ -1,0 +1,72 @@
+"""The ranks of a job have uneven work: each step one of them, not always the same, computes longer than the others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from explorer.analysis.rule import Draft, NotChecked, Rule, Setting
+from explorer.analysis.rule_context import RuleContext
+from explorer.model.finding import Saving
+
+_STEPS = """SELECT step, max(compute_ns) AS most_ns, avg(compute_ns) AS mean_ns, arg_max(rank, compute_ns) AS rank
+FROM rank_steps WHERE complete GROUP BY step HAVING count(*) > 1 AND max(compute_ns) > 0"""
+
+
+def check(context: RuleContext) -> Sequence[Draft] | NotChecked:
+    if not context.rows("SELECT 1 FROM collective_waits WHERE ranks_seen > 1 LIMIT 1"):
+        return NotChecked(RULE.name, "no communication call was recorded by more than one rank")
+    evidence, row = context.evidence(
+        "The busiest rank computes {most_ns} per step, the mean rank {mean_ns}: {imbalance_ns} of each step is uneven work.",
+        f"""SELECT avg(most_ns)::BIGINT AS most_ns, avg(mean_ns)::BIGINT AS mean_ns,
+  avg(most_ns - mean_ns)::BIGINT AS imbalance_ns, avg(most_ns) / avg(mean_ns) AS ratio, count(*) AS steps,
+  count(DISTINCT rank) AS busiest_ranks FROM ({_STEPS})""",
+    )
+    if not row or not row.get("steps") or row["ratio"] < context.setting(RULE, "ratio"):
+        return []
+    waits = context.row(
+        "SELECT coalesce(avg(w), 0)::BIGINT AS wait_ns FROM (SELECT step, avg(wait_ns) AS w FROM rank_waits WHERE complete GROUP BY step)"
+    )
+    # Even work can save no more than the waiting that uneven work causes.
+    saving_ns = min(row["imbalance_ns"], waits["wait_ns"])
+    if saving_ns < context.setting(RULE, "share") * context.scope.mean_ns:
+        return []
+    one = row["busiest_ranks"] == 1
+    advice = (
+        "The same rank computes longest in every step: its share of the model or of the data is too large. Even out the shards, "
+        "the experts or the pipeline stages."
+        if one
+        else "Which rank computes longest changes from step to step: batches differ in work. Sort or bucket samples by length, "
+        "balance tokens instead of samples across ranks, or pad less."
+    )
+    return [
+        Draft(
+            title="Uneven work across ranks",
+            line_times_ns={},
+            saving=Saving(saving_ns // 2, saving_ns, saving_ns),
+            evidence=[evidence],
+            advice=advice,
+            affected=f"""SELECT e.start_ns, w.wait_ns AS duration_ns FROM collective_waits w
+JOIN events e ON e.rank = w.rank AND e.event_id = w.event_id WHERE w.rank = {context.scope.rank} AND w.wait_ns > 0""",
+            side="ranks",
+            confidence="medium",
+            key="job",
+        )
+    ]
+
+
+RULE = Rule(
+    name="load_imbalance",
+    title="Uneven work across ranks",
+    specificity=2,
+    needs=("ranks",),
+    check=check,
+    settings=(
+        Setting(
+            "ratio",
+            1.1,
+            "Smallest ratio of the busiest rank's compute time to the mean",
+            "ours: below it, clocks and caches explain the difference",
+        ),
+        Setting("share", 0.02, "Smallest part of the step", "ours"),
+    ),
+)

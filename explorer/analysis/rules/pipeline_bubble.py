@@ -1,0 +1,56 @@
+"""Pipeline stages stand idle while the pipeline fills and drains."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from explorer.analysis.rule import Draft, NotChecked, Rule, Setting
+from explorer.analysis.rule_context import RuleContext
+from explorer.model.finding import Saving
+
+_PAIRS = "operation IN ('send_recv', 'send', 'recv')"
+
+
+def check(context: RuleContext) -> Sequence[Draft] | NotChecked:
+    if not context.rows(f"SELECT 1 FROM collective_waits WHERE {_PAIRS} AND ranks_seen > 1 LIMIT 1"):
+        return NotChecked(RULE.name, "the ranks exchange no point-to-point messages: there is no pipeline")
+    chosen = f"""SELECT w.rank, w.event_id, e.start_ns, w.wait_ns AS duration_ns, w.site_id FROM collective_waits w
+JOIN events e ON e.rank = w.rank AND e.event_id = w.event_id
+WHERE {context.scope.where_steps("e")} AND w.{_PAIRS} AND w.wait_ns > w.residual_ns"""
+    ranks = len(context.engine.reader.ranks)
+    evidence, row = context.evidence(
+        "A stage waits {wait_ns} of each step for its neighbours on average; rank {worst_rank} waits {worst_ns}.",
+        f"""SELECT (sum(time_ns) / {ranks})::BIGINT AS wait_ns, max(time_ns) AS worst_ns, arg_max(rank, time_ns) AS worst_rank
+FROM (SELECT rank, (sum(duration_ns) / {context.count})::BIGINT AS time_ns FROM ({chosen}) GROUP BY rank)""",
+    )
+    wait_ns = int(row.get("wait_ns") or 0)
+    if wait_ns < context.setting(RULE, "share") * context.scope.mean_ns:
+        return []
+    sites = context.rows(
+        f"""SELECT site_id, (sum(duration_ns) / {context.count * ranks})::BIGINT AS time_ns FROM ({chosen})
+        WHERE site_id IS NOT NULL GROUP BY site_id ORDER BY time_ns DESC, site_id LIMIT 3"""
+    )
+    return [
+        Draft(
+            title="Pipeline stages wait for each other",
+            line_times_ns={site["site_id"]: site["time_ns"] for site in sites},
+            saving=Saving(wait_ns // 4, wait_ns // 2, wait_ns),
+            evidence=[evidence],
+            advice="Split the batch into more microbatches (the bubble of a pipeline of p stages and m microbatches is (p-1)/(m+p-1)), use 1F1B or an interleaved schedule instead of GPipe, and even out the stages.",
+            affected=f"SELECT start_ns, duration_ns FROM ({chosen}) WHERE rank = {context.scope.rank}",
+            remaining_share=0.5,
+            side="ranks",
+            confidence="medium",
+            key="job",
+        )
+    ]
+
+
+RULE = Rule(
+    name="pipeline_bubble",
+    title="Pipeline stages wait for each other",
+    specificity=2,
+    needs=("ranks",),
+    check=check,
+    settings=(Setting("share", 0.05, "Smallest part of the step a stage waits", "ours"),),
+)

@@ -1,0 +1,92 @@
+"""One rank arrives late at communication and all others wait for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from explorer.analysis.ranks.stragglers import Straggler, stragglers
+from explorer.analysis.rule import Draft, NotChecked, Rule, Setting
+from explorer.analysis.rule_context import RuleContext
+from explorer.model.finding import Saving
+
+
+def check(context: RuleContext) -> Sequence[Draft] | NotChecked:
+    if not context.rows("SELECT 1 FROM collective_waits WHERE ranks_seen > 1 LIMIT 1"):
+        return NotChecked(RULE.name, "no communication call was recorded by more than one rank")
+    smallest = context.setting(RULE, "delay_share")
+    return [_draft(context, item) for item in stragglers(context.engine) if item.share >= smallest]
+
+
+def _draft(context: RuleContext, item: Straggler) -> Draft:
+    evidence, _ = context.evidence(
+        f"Rank {item.rank} arrives last at {{last_calls}} of {{calls}} calls, {{late_ns}} per step later than the median rank.",
+        f"""SELECT sum(last_calls)::BIGINT AS last_calls, sum(calls)::BIGINT AS calls,
+  (sum(caused_ns) / {item.steps})::BIGINT AS late_ns FROM rank_waits WHERE complete AND rank = {item.rank}""",
+    )
+    cause = item.causes[0] if item.causes else None
+    where = f"{cause.file}:{cause.line}" if cause and cause.file else "no known line"
+    title = f"Rank {item.rank} holds the others up" + (f" at {where}" if cause else "")
+    explained = min(item.delay_ns, cause.more_ns) if cause else 0
+    return Draft(
+        title=title,
+        line_times_ns={cause.site_id: cause.more_ns} if cause and cause.site_id is not None else {},
+        saving=Saving(explained // 2, item.delay_ns, item.delay_ns),
+        evidence=[evidence],
+        advice=_advice(item),
+        affected=_affected(context, item),
+        side="ranks",
+        confidence="high" if cause and 2 * cause.more_ns >= item.delay_ns else "medium",
+        caveats=[f"Clocks of the ranks are aligned to within {item.residual_ns / 1e3:.1f} µs."],
+        key=f"rank {item.rank}",
+    )
+
+
+def _advice(item: Straggler) -> str:
+    cause = item.causes[0] if item.causes else None
+    since = f" since step {item.first_step}" if item.pattern == "persistent" and item.first_step else ""
+    how = f"It is last in {item.steps_last} of {item.steps} steps{since} ({item.pattern})."
+    if cause is None:
+        return f"{how} Its path shows nothing it does more of: look at its device's clocks, its link and its neighbours on the host."
+    code = f" `{cause.code}`" if cause.code else ""
+    place = f" at {cause.file}:{cause.line}{code}" if cause.file else ""
+    words = {
+        "data": "it waits longer for its data: look at its storage and its loader workers",
+        "python": "it runs more Python: look at what only this rank does there",
+        "kernel": "its kernels run longer: look for throttling, another process on its device, or an uneven share of the work",
+        "op": "its ops run longer: look at its share of the work and at other processes on its cores",
+        "io": "it reads or writes more: look at its storage",
+        "gc": "its garbage collector runs more: freeze or space out collection on all ranks",
+        "sync": "it waits longer for its own device",
+    }.get(cause.kind, f"it spends more in {cause.kind}")
+    return f"{how} Against the median rank {words}{place} ({cause.more_ns / 1e6:.2f} ms more per step)."
+
+
+def _affected(context: RuleContext, item: Straggler) -> str:
+    """Time that would shrink on the rank the findings speak about."""
+    scope = context.scope
+    if scope.rank == item.rank:
+        sites = [cause.site_id for cause in item.causes[:1] if cause.site_id is not None]
+        return (
+            f"SELECT p.start_ns, p.duration_ns FROM critical_path p WHERE p.rank = {scope.rank}"
+            f" AND {context.in_sites('p.site_id', sites)}"
+        )
+    return f"""SELECT e.start_ns, w.wait_ns AS duration_ns FROM collective_waits w
+JOIN events e ON e.rank = w.rank AND e.event_id = w.event_id
+WHERE w.rank = {scope.rank} AND w.last_rank = {item.rank} AND w.wait_ns > 0"""
+
+
+RULE = Rule(
+    name="straggler",
+    title="A rank holds the others up",
+    specificity=3,
+    needs=("ranks",),
+    check=check,
+    settings=(
+        Setting(
+            "delay_share",
+            0.02,
+            "Smallest delay per step, as a part of the step",
+            "ours: twice the share below which a change of the step counts as noise in diff",
+        ),
+    ),
+)
