@@ -1,71 +1,80 @@
-"""Communication that no compute hides."""
+"""Communication that no compute overlaps."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from explorer.analysis.rule import Draft, NotChecked, Rule, Setting
+from explorer.analysis.exposed import chosen_events, devices, exposed
+from explorer.analysis.rule import Draft, Rule, Setting
 from explorer.analysis.rule_context import RuleContext
 from explorer.model.finding import Saving
 
 
-def check(context: RuleContext) -> Sequence[Draft] | NotChecked:
-    evidence, row = context.evidence(
-        "{exposed_ns} of each step only communication runs, of {communication_ns} of communication in all.",
-        f"""SELECT avg(exposed_communication_ns)::BIGINT AS exposed_ns, avg(communication_ns)::BIGINT AS communication_ns,
-  avg(compute_ns)::BIGINT AS compute_ns FROM rank_steps WHERE {context.where("rank_steps")}""",
-    )
-    if not row or not row.get("exposed_ns"):
-        return []
-    if row["exposed_ns"] < context.setting(RULE, "share") * context.scope.mean_ns:
-        return []
-    waits = context.row(
-        f"SELECT coalesce(avg(wait_ns), 0)::BIGINT AS wait_ns FROM rank_waits WHERE {context.where('rank_waits')}"
-    )
-    waiting = min(int(waits.get("wait_ns") or 0), row["exposed_ns"])
-    transfer_ns = row["exposed_ns"] - waiting
-    # Hidden under compute at best; waiting for a late rank does not shrink by overlapping.
-    saving_ns = min(transfer_ns, row["compute_ns"])
-    if saving_ns < context.setting(RULE, "share") * context.scope.mean_ns:
-        return []
-    sites = context.rows(
-        f"""SELECT site_id, (sum(end_ns - start_ns) / {context.count})::BIGINT AS time_ns FROM rank_collectives c
-        WHERE {context.where("c")} AND site_id IS NOT NULL GROUP BY site_id ORDER BY time_ns DESC, site_id LIMIT 3"""
-    )
-    caveats = []
-    if waiting:
-        caveats.append(
-            f"{waiting / 1e6:.2f} ms per step of it is waiting for late ranks, which is not counted here."
+def check(context: RuleContext) -> Sequence[Draft]:
+    drafts = []
+    for name, same in devices(context, "collective"):
+        calls = chosen_events(context, same, "collective")
+        alone = exposed(context, same, "collective")
+        evidence, row = context.evidence(
+            "{calls} collectives per step run {total_ns} per step, of which {exposed_ns} overlap nothing; the median message is {message_bytes}.",
+            f"""SELECT (SELECT count(*) FROM ({calls})) / {context.count} AS calls,
+  (SELECT coalesce(sum(duration_ns), 0) / {context.count} FROM ({calls}))::BIGINT AS total_ns,
+  (coalesce(sum(duration_ns), 0) / {context.count})::BIGINT AS exposed_ns,
+  (SELECT median(coalesce(c.size_bytes, x.size_bytes)) FROM ({calls}) x LEFT JOIN collectives c
+     ON c.rank = {context.scope.rank} AND c.event_id = x.event_id) AS message_bytes FROM ({alone})""",
+            f"SELECT event_id FROM ({calls}) ORDER BY duration_ns DESC, event_id",
         )
-    return [
-        Draft(
-            title="Communication is not hidden under compute",
-            line_times_ns={site["site_id"]: site["time_ns"] for site in sites},
-            saving=Saving(saving_ns // 3, round(saving_ns * 0.6), saving_ns),
-            evidence=[evidence],
-            advice="Start it earlier and let compute go on: DDP overlaps by itself unless buckets are too large or gradients are used at once; with FSDP raise prefetching (set_modules_to_forward_prefetch); call collectives with async_op=True and wait where the result is needed.",
-            affected=f"""SELECT c.event_id, c.start_ns, c.end_ns - c.start_ns AS duration_ns FROM rank_collectives c WHERE {context.where("c")}""",
-            remaining_share=0.4,
-            side="device",
-            confidence="medium",
-            caveats=caveats,
-            key="job",
+        exposed_ns = row["exposed_ns"]
+        if exposed_ns < context.setting(RULE, "exposed_share") * context.scope.mean_ns:
+            continue
+        small = row["message_bytes"] is not None and row["message_bytes"] < context.setting(
+            RULE, "small_bytes"
         )
-    ]
+        small = small and row["calls"] >= context.setting(RULE, "small_calls")
+        lines = context.rows(
+            f"""SELECT site_id, (sum(duration_ns) / {context.count})::BIGINT AS time_ns FROM ({calls})
+            WHERE site_id IS NOT NULL GROUP BY site_id ORDER BY time_ns DESC, site_id LIMIT 5"""
+        )
+        drafts.append(
+            Draft(
+                title=f"Exposed communication on {name}" + (" in many small messages" if small else ""),
+                line_times_ns={item["site_id"]: item["time_ns"] for item in lines},
+                saving=Saving(low=exposed_ns // 4, expected=round(0.6 * exposed_ns), high=exposed_ns),
+                evidence=[evidence],
+                advice=(
+                    "Merge the messages: larger buckets (DDP bucket_cap_mb, FSDP wrapping by block), coalescing of all-reduces. "
+                    if small
+                    else "Let it overlap compute: DDP with gradient_as_bucket_view and static_graph, FSDP forward and backward prefetch, "
+                    "async_op=True with a wait just before the result is used. "
+                )
+                + "If one rank is slower than the others, the wait is inside the collective: compare the ranks first.",
+                affected=f"SELECT event_id, start_ns, duration_ns FROM ({calls})",
+                remaining_share=0.4,
+                side="device",
+                confidence="medium",
+                caveats=["Waiting for a slower rank counts as communication here."],
+                key=name,
+            )
+        )
+    return drafts
 
 
 RULE = Rule(
     name="exposed_communication",
-    title="Communication is not hidden under compute",
-    specificity=1,
-    needs=("collectives",),
+    title="Exposed communication",
+    specificity=2,
+    needs=("device", "collectives"),
     check=check,
     settings=(
         Setting(
-            "share",
-            0.05,
-            "Smallest part of the step in which only communication runs",
-            "TraceLens reports exposed communication above 5 %",
+            "exposed_share", 0.05, "Smallest part of the step", "TraceLens: exposed communication over 5 %"
         ),
+        Setting(
+            "small_bytes",
+            1_000_000,
+            "Median message below which they count as small",
+            "DDP's default bucket is 25 MB; below 1 MB latency rules",
+        ),
+        Setting("small_calls", 10, "Fewest collectives per step for that", "ours"),
     ),
 )
