@@ -21,7 +21,7 @@ class ReplaySaving:
         self._replays = replays
 
     def __call__(self, draft: Draft, scope: StepScope) -> Saving | None:
-        """None where the rank cannot be replayed or the draft names no time.
+        """None where the rank cannot be replayed or the draft names no work of it.
 
         `expected` is the replayed saving with the draft's remaining share, `high` with nothing remaining, `low` the
         rule's own low bound where that is less.

@@ -44,6 +44,10 @@ class StepScope:
         """SQL condition for a table with rank and step."""
         return f"{alias}.rank = {self.rank}{_numbers(alias, self.numbers)}"
 
+    def where_steps(self, alias: str) -> str:
+        """SQL condition: the steps in scope, on any rank."""
+        return "TRUE" + _numbers(alias, self.numbers)
+
     def where_all(self, alias: str) -> str:
         """The same with the outlier steps."""
         return f"{alias}.rank = {self.rank}{_numbers(alias, self.all_numbers)}"

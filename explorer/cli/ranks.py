@@ -1,0 +1,104 @@
+"""`ranks`: which rank holds the job up, since when, why, and what the job would gain."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from explorer.cli.options import JsonOption, LimitOption, RunArgument
+
+if TYPE_CHECKING:
+    from explorer.analysis.ranks.job_report import JobReport
+
+
+def command(run: RunArgument, limit: LimitOption = 16, json: JsonOption = False) -> int:
+    """Which rank holds the job up, since when, why, and what the job would gain.
+
+    Communication is matched across ranks, clocks are aligned by the ends of calls that all ranks end together, and each
+    rank's step is split into its own work, waiting for others, and transfer. Nothing finer than the clocks' residual is
+    said.
+    """
+    from explorer.analysis.ranks.job_report import job_report
+    from explorer.cli.output import print_json
+    from explorer.cli.source_run import open_source
+
+    opened = open_source(run)
+    report = job_report(opened.run)
+    if json:
+        print_json(report.to_dict())
+    else:
+        _print(report, limit)
+    return opened.exit_code
+
+
+def _print(report: JobReport, limit: int) -> None:
+    from explorer.cli.output import note_cut
+    from explorer.cli.table import Column, print_hanging, print_table
+    from explorer.cli.units import duration
+
+    matched = sum(row["matched"] for row in report.clocks[1:])
+    if len(report.ranks) < 2:
+        print("One rank: nothing to compare.")
+    elif not matched:
+        print("No communication call was recorded by more than one rank: waits and clocks are unknown.")
+    elif not report.stragglers:
+        print("No rank holds the others up by 1 % of a step or more.")
+    for item in report.stragglers:
+        since = f" since step {item.first_step}" if item.first_step is not None else ""
+        print(
+            f"Rank {item.rank} holds the others up by {duration(item.delay_ns)} per step ({item.share:.1%}): last in"
+            f" {item.steps_last} of {item.steps} steps{since}, {item.pattern}."
+        )
+        for cause in item.causes[:2]:
+            place = f"{cause.file}:{cause.line}  {cause.code or ''}" if cause.file else "(no line known)"
+            print_hanging(f"    {duration(cause.more_ns)} more {cause.kind}  ", place)
+    print()
+    columns = [
+        Column("rank", "rank", "number"),
+        Column("host", "host", "text", 4, flexible=True),
+        Column("step_ns", "step", "duration"),
+        Column("own_ns", "own", "duration"),
+        Column("wait_ns", "waits", "duration"),
+        Column("transfer_ns", "transfer", "duration", 1),
+        Column("compute_ns", "compute", "duration", 2),
+        Column("data_ns", "data", "duration", 3),
+        Column("python_ns", "python", "duration", 3),
+        Column("last_calls", "last at", "number", 1),
+        Column("calls", "of", "number", 1),
+    ]
+    shown = report.ranks[:limit] if limit else report.ranks
+    print_table(shown, columns)
+    note_cut(len(shown), len(report.ranks))
+    if matched and report.bandwidth:
+        print()
+        rows = [
+            {
+                **row,
+                "bus": (row["bus_bandwidth"] or 0) / 1e9 or None,
+                "group": row["group_name"] or "(unnamed)",
+            }
+            for row in report.bandwidth[:8]
+        ]
+        print_table(
+            rows,
+            [
+                Column("group", "group", "text", 2),
+                Column("operation", "operation"),
+                Column("group_size", "ranks", "number", 2),
+                Column("size_bytes", "size", "bytes"),
+                Column("calls", "calls", "number", 1),
+                Column("latency_ns", "transfer", "duration"),
+                Column("wait_ns", "waits", "duration"),
+                Column("bus", "bus GB/s", "rate", 1),
+            ],
+        )
+    residuals = [row["residual_ns"] for row in report.clocks if row["residual_ns"] is not None]
+    if matched and residuals:
+        print(
+            f"\nClocks aligned by {matched:,} matched ends; uncertain by {duration(round(max(residuals)))}."
+        )
+    if report.missing:
+        first = report.missing[0]
+        print(
+            f"{len(report.missing)} calls were not recorded by all ranks of their group, the first: {first['operation']} of group"
+            f" {first['group_name']} by ranks {first['ranks']} of {first['group_size']}."
+        )

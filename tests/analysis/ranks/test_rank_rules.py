@@ -1,0 +1,228 @@
+"""Rules over several ranks, on jobs with known truth."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from explorer.analysis.findings import find
+from explorer.analysis.rules import (
+    exposed_communication,
+    load_imbalance,
+    pipeline_bubble,
+    slow_link,
+    small_collectives,
+    straggler,
+)
+from explorer.analysis.run import open_run
+from explorer.model.finding import Findings
+from explorer.store.writer import RunWriter
+from tests.analysis.ranks.job import SLOW, SYNC, Job
+
+
+def ask(directory: str, rule: Any) -> Findings:
+    return find(open_run(directory), rules=[rule.RULE])
+
+
+def test_the_straggler_is_named_with_its_line(tmp_path: Path) -> None:
+    directory = Job(extra={(2, step): 300_000 for step in range(30)}).write(tmp_path / "run")
+    finding = ask(directory, straggler)[0]
+    assert finding.title == "Rank 2 holds the others up at train.py:11"
+    assert finding.lines[0].site_id == SLOW
+    assert finding.saving.expected == pytest.approx(300_000, rel=0.05)
+    assert "persistent" in finding.advice
+    assert "it runs more Python" in finding.advice
+    evidence = finding.evidence[0]
+    assert "last at 30 of 30 calls" in evidence.statement
+    assert open_run(directory).sql(evidence.sql).rows()[0]["last_calls"] == 30
+
+
+def test_equal_ranks_raise_nothing(tmp_path: Path) -> None:
+    run = open_run(Job().write(tmp_path / "run"))
+    findings = find(
+        run, rules=[module.RULE for module in (straggler, load_imbalance, slow_link, small_collectives)]
+    )
+    assert list(findings) == []
+
+
+def test_exposed_communication_counts_transfer_not_waiting(tmp_path: Path) -> None:
+    directory = Job(work_ns=500_000, transfer_ns=300_000).write(tmp_path / "run")
+    findings = ask(directory, exposed_communication)
+    # The device of this job computes nothing that could hide it.
+    assert list(findings) == []
+
+
+def messages(directory: Path, rows: list[dict[str, Any]], ranks: int, steps: int, step_ns: int) -> str:
+    """A run of communication kernels only: rows hold rank, step, start (in the step), length, site, and collectives' columns."""
+    for rank in range(ranks):
+        mine = [row for row in rows if row["rank"] == rank]
+        with RunWriter(directory, rank=rank) as writer:
+            writer.write(
+                "tracks",
+                [
+                    {
+                        "track_id": 7,
+                        "kind": "stream",
+                        "device_type": "cuda",
+                        "device_index": rank,
+                        "label": "s",
+                    }
+                ],
+            )
+            writer.write(
+                "sites",
+                [{"site_id": SYNC, "file": "train.py", "line": SYNC, "function": "f", "is_user": True}],
+            )
+            writer.write(
+                "events",
+                [
+                    {
+                        "event_id": number,
+                        "track_id": 7,
+                        "category": "collective",
+                        "name": "nccl",
+                        "start_ns": row["step"] * step_ns + row["start"],
+                        "duration_ns": row["length"],
+                        "self_ns": row["length"],
+                        "step": row["step"],
+                        "site_id": SYNC,
+                    }
+                    for number, row in enumerate(mine)
+                ],
+            )
+            known = ("operation", "size_bytes", "peer", "sequence", "group", "group_size")
+            writer.write(
+                "collectives",
+                [
+                    {"event_id": number, "side": "device", **{key: row[key] for key in known if key in row}}
+                    for number, row in enumerate(mine)
+                ],
+            )
+            writer.write(
+                "steps",
+                [
+                    {"step": n, "start_ns": n * step_ns, "duration_ns": step_ns, "complete": True}
+                    for n in range(steps)
+                ],
+            )
+    return str(directory)
+
+
+def test_many_small_messages_name_their_line(tmp_path: Path) -> None:
+    rows = [
+        {
+            "rank": 0,
+            "step": step,
+            "start": 1000 * n,
+            "length": 800,
+            "operation": "all_reduce",
+            "size_bytes": 4096,
+        }
+        for step in range(6)
+        for n in range(20)
+    ]
+    directory = messages(tmp_path / "run", rows, 1, 6, 50_000)
+    finding = ask(directory, small_collectives)[0]
+    assert [line.line for line in finding.lines] == [SYNC]
+    assert finding.evidence[0].statement.startswith(
+        "20 small messages per step, 81.9 kB together, take 16 µs"
+    )
+    # 19 of 20 calls' cost at most, half of that expected.
+    assert (finding.saving.expected, finding.saving.high) == (7_600, 15_200)
+
+
+def test_a_slow_pair_is_found_among_equal_ones(tmp_path: Path) -> None:
+    rows = []
+    for step in range(8):
+        for sender, receiver in ((0, 1), (1, 2), (2, 3), (3, 0)):
+            length = 9_000 if (sender, receiver) == (1, 2) else 3_000
+            start = 12_000 * sender
+            for rank, operation, peer in ((sender, "send", receiver), (receiver, "recv", sender)):
+                rows.append(
+                    {
+                        "rank": rank,
+                        "step": step,
+                        "start": start,
+                        "length": length,
+                        "operation": operation,
+                        "peer": peer,
+                        "size_bytes": 1 << 20,
+                    }
+                )
+        for rank in range(4):
+            rows.append(
+                {
+                    "rank": rank,
+                    "step": step,
+                    "start": 48_500,
+                    "length": 1_000,
+                    "operation": "barrier",
+                    "group": "0",
+                    "sequence": step,
+                }
+            )
+    findings = ask(messages(tmp_path / "run", rows, 4, 8, 50_000), slow_link)
+    assert [finding.title for finding in findings] == ["Slow link between ranks [1, 2]"]
+    assert "takes 9 µs, 3 times as long" in findings[0].evidence[0].statement
+    assert findings[0].saving.high == 6_000
+
+
+def test_stages_that_wait_are_a_pipeline_bubble(tmp_path: Path) -> None:
+    rows = []
+    for step in range(6):
+        rows.append(
+            {
+                "rank": 0,
+                "step": step,
+                "start": 20_000,
+                "length": 2_000,
+                "operation": "send",
+                "peer": 1,
+                "size_bytes": 1 << 20,
+            }
+        )
+        rows.append(
+            {
+                "rank": 1,
+                "step": step,
+                "start": 1_000,
+                "length": 21_000,
+                "operation": "recv",
+                "peer": 0,
+                "size_bytes": 1 << 20,
+            }
+        )
+        for rank in range(2):
+            rows.append(
+                {
+                    "rank": rank,
+                    "step": step,
+                    "start": 48_000,
+                    "length": 1_000,
+                    "operation": "barrier",
+                    "group": "0",
+                    "sequence": step,
+                }
+            )
+    directory = messages(tmp_path / "run", rows, 2, 6, 50_000)
+    run = open_run(directory)
+    waits = run.engine.sql(
+        "SELECT rank, wait_ns, transfer_ns FROM collective_waits WHERE operation = 'send_recv' AND step = 3 ORDER BY rank"
+    ).rows()
+    assert waits == [
+        {"rank": 0, "wait_ns": 0, "transfer_ns": 2_000},
+        {"rank": 1, "wait_ns": 19_000, "transfer_ns": 2_000},
+    ]
+    finding = find(run, rules=[pipeline_bubble.RULE])[0]
+    assert finding.evidence[0].statement == (
+        "A stage waits 9.5 µs of each step for its neighbours on average; rank 1 waits 19 µs."
+    )
+    assert [line.line for line in finding.lines] == [SYNC]
+    assert finding.saving.high == 9_500
+
+
+def test_one_rank_is_not_checked(tmp_path: Path) -> None:
+    findings = ask(Job(ranks=1).write(tmp_path / "run"), straggler)
+    assert [item.reason for item in findings.not_checked] == ["the run holds one rank only"]

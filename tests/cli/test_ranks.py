@@ -1,0 +1,31 @@
+"""The verb ranks, as a shell sees it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from explorer.cli.main import main
+from tests.analysis.ranks.job import Job
+
+
+def test_the_straggler_comes_first(tmp_path: Path, capsys: Any) -> None:
+    directory = Job(extra={(2, step): 300_000 for step in range(30)}, offset_ns=(0, 10**7, 0, 0)).write(
+        tmp_path / "run"
+    )
+    assert main(["ranks", directory]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("Rank 2 holds the others up by 30")
+    assert "last in 30 of 30 steps since step 0, persistent." in lines[0]
+    assert "train.py:11  batch = slow(batch)" in lines[1]
+    assert main(["ranks", directory, "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["schema"] == "neuron-explorer/ranks/1"
+    assert document["stragglers"][0]["rank"] == 2
+    assert [row["rank"] for row in document["ranks"]] == [0, 1, 2, 3]
+
+
+def test_one_rank(tmp_path: Path, capsys: Any) -> None:
+    assert main(["ranks", Job(ranks=1).write(tmp_path / "run")]) == 0
+    assert capsys.readouterr().out.startswith("One rank")
