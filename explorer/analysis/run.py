@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from explorer.analysis.result import Result
-from explorer.model.errors import UsageError
 from explorer.store.reader import RunReader
 
 if TYPE_CHECKING:
@@ -109,20 +108,22 @@ class Run:
 
         `mode` 'hta' or 'tracelens' gives the definitions of those tools. Raises UsageError for another mode.
         """
-        if mode == "native":
-            return self.view("breakdown")
-        return self._in_mode(mode, "breakdown")
+        return self._answer("breakdown", "breakdown", mode)
 
-    def _in_mode(self, mode: str, what: str) -> Result:
-        raise UsageError(f"Unknown mode {mode!r} for {what}.", f"Choose one of: {', '.join(MODES)}.")
+    def _answer(self, what: str, view: str, mode: str) -> Result:
+        if mode == "native":
+            return self.view(view)
+        from explorer.analysis.peers.modes import in_mode
+
+        return in_mode(self, what, mode)
 
     def ops(self) -> Result:
         """Framework ops by name."""
         return self.view("ops")
 
-    def kernels(self) -> Result:
+    def kernels(self, mode: str = "native") -> Result:
         """Device work by name."""
-        return self.view("kernels")
+        return self._answer("kernels", "kernels", mode)
 
     def lines(self) -> Result:
         """Source lines by cost."""
@@ -132,13 +133,17 @@ class Run:
         """nn.Modules by time."""
         return self.view("modules_time")
 
-    def gaps(self) -> Result:
-        """Idle intervals of the devices with their causes."""
-        return self.view("gaps")
+    def gaps(self, mode: str = "native") -> Result:
+        """Idle intervals of the devices with their causes; in mode hta idle time per stream and category."""
+        return self._answer("gaps", "gaps", mode)
 
-    def launches(self) -> Result:
+    def launches(self, mode: str = "native") -> Result:
         """Device events with the calls that enqueued them."""
-        return self.view("launches")
+        return self._answer("launches", "launches", mode)
+
+    def queue(self, mode: str = "native") -> Result:
+        """How many device events were enqueued and not started, per stream."""
+        return self._answer("queue", "queue_depth", mode)
 
     def health(self) -> Result:
         """What is missing, broken, repaired or doubtful, worst first."""

@@ -11,4 +11,4 @@ SELECT rank, track_id,
        coalesce(device_type, 'device') || coalesce(':' || device_index, '') AS device,
        device_type, device_index, label AS stream
 FROM tracks
-WHERE kind IN ('stream', 'engine', 'queue')
+WHERE kind IN ('stream', 'engine', 'queue') AND device_type IS DISTINCT FROM 'cpu'

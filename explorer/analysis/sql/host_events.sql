@@ -28,4 +28,4 @@ SELECT e.rank, e.event_id, e.parent_id, e.track_id, t.label AS thread, e.categor
        e.site_id, e.stack_id, e.module_id, e.shapes, e.dtypes, e.attributes
 FROM events AS e
 JOIN tracks AS t USING (rank, track_id)
-WHERE t.kind = 'thread'
+WHERE t.kind = 'thread' OR t.kind = 'queue' AND t.device_type = 'cpu'
