@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from explorer.analysis.exposed import chosen_events, devices, exposed
+from explorer.analysis.phrase import duration_text
 from explorer.analysis.rule import Draft, Rule, Setting
 from explorer.analysis.rule_context import RuleContext
 from explorer.model.finding import Saving
@@ -24,7 +25,8 @@ def check(context: RuleContext) -> Sequence[Draft]:
      ON c.rank = {context.scope.rank} AND c.event_id = x.event_id) AS message_bytes FROM ({alone})""",
             f"SELECT event_id FROM ({calls}) ORDER BY duration_ns DESC, event_id",
         )
-        exposed_ns = row["exposed_ns"]
+        waiting_ns = min(_waiting_ns(context), row["exposed_ns"])
+        exposed_ns = row["exposed_ns"] - waiting_ns
         if exposed_ns < context.setting(RULE, "exposed_share") * context.scope.mean_ns:
             continue
         small = row["message_bytes"] is not None and row["message_bytes"] < context.setting(
@@ -52,11 +54,27 @@ def check(context: RuleContext) -> Sequence[Draft]:
                 remaining_share=0.4,
                 side="device",
                 confidence="medium",
-                caveats=["Waiting for a slower rank counts as communication here."],
+                caveats=[_caveat(context, waiting_ns)],
                 key=name,
             )
         )
     return drafts
+
+
+def _waiting_ns(context: RuleContext) -> int:
+    """Waiting for late ranks per step: no overlap makes a late rank arrive earlier."""
+    if "ranks" not in context.has:
+        return 0
+    row = context.row(
+        f"SELECT coalesce(avg(wait_ns), 0)::BIGINT AS wait_ns FROM rank_waits w WHERE {context.where('w')}"
+    )
+    return int(row["wait_ns"])
+
+
+def _caveat(context: RuleContext, waiting_ns: int) -> str:
+    if "ranks" not in context.has:
+        return "Waiting for a slower rank counts as communication here: the run holds one rank only."
+    return f"{duration_text(waiting_ns)} per step of it is waiting for late ranks, which is not counted here."
 
 
 RULE = Rule(

@@ -48,10 +48,14 @@ def test_equal_ranks_raise_nothing(tmp_path: Path) -> None:
 
 
 def test_exposed_communication_counts_transfer_not_waiting(tmp_path: Path) -> None:
-    directory = Job(work_ns=500_000, transfer_ns=300_000).write(tmp_path / "run")
-    findings = ask(directory, exposed_communication)
-    # The device of this job computes nothing that could hide it.
-    assert list(findings) == []
+    extra = {(1, step): 400_000 for step in range(30)}
+    directory = Job(ranks=2, work_ns=500_000, transfer_ns=300_000, extra=extra, jitter_ns=0).write(
+        tmp_path / "run"
+    )
+    finding = ask(directory, exposed_communication)[0]
+    # Rank 0 spends 700 us of each step in the call; 400 us of them it waits for rank 1.
+    assert finding.saving.high == 300_000
+    assert "400 µs per step of it is waiting for late ranks" in finding.caveats[0]
 
 
 def messages(directory: Path, rows: list[dict[str, Any]], ranks: int, steps: int, step_ns: int) -> str:
