@@ -3,7 +3,8 @@
 python benchmarks/capture_overhead.py [--model small|big|both] [--rounds 7] [--steps 30] [--json FILE]
 
 Method: one process, one thread; in every round each way of profiling runs the same number of steps, in turn, so that a
-slow moment of the machine hits all of them. The number for a way is the median over rounds of (its median step time / the
+slow moment of the machine hits all of them. Times are CPU times of the process (--wall for wall-clock ones): the models
+never wait, so the two agree on an idle machine, and only CPU times mean anything on a busy one. The number for a way is the median over rounds of (its median step time / the
 median step time without profiling of the same round). Handing a window over happens between steps and is given apart, in
 microseconds per event.
 
@@ -105,7 +106,9 @@ def small_step() -> Callable[[], None]:
 
 def big_step() -> Callable[[], None]:
     """About a hundred ops a step."""
-    model = nn.Sequential(nn.Linear(1536, 1536), nn.ReLU(), nn.Linear(1536, 1536), nn.ReLU(), nn.Linear(1536, 1536))
+    model = nn.Sequential(
+        nn.Linear(1536, 1536), nn.ReLU(), nn.Linear(1536, 1536), nn.ReLU(), nn.Linear(1536, 1536)
+    )
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
     data = torch.randn(128, 1536)
 
@@ -118,6 +121,7 @@ def big_step() -> Callable[[], None]:
     return step
 
 
+clock = time.process_time
 Marker = Callable[[], object]
 
 
@@ -143,7 +147,9 @@ def ours(name: str, **options: object) -> Iterator[Marker]:
             yield prof.step
         windows = RunReader(str(prof.directory)).manifests[0].capture["windows"]
         spent = sum(window["stop_ns"] + window["write_ns"] for window in windows)
-        HAND_OVER.setdefault(name, []).append(spent / 1000 / max(1, sum(window["events"] for window in windows)))
+        HAND_OVER.setdefault(name, []).append(
+            spent / 1000 / max(1, sum(window["events"] for window in windows))
+        )
     finally:
         shutil.rmtree(folder)
 
@@ -155,7 +161,9 @@ WAYS: dict[str, Callable[[], object]] = {
     "torch.profiler, record_shapes": lambda: kineto(record_shapes=True),
     "neuron_profile, ops": lambda: ours("neuron_profile, ops", lines=False, record_shapes=False),
     "neuron_profile, ops and lines": lambda: ours("neuron_profile, ops and lines", record_shapes=False),
-    "neuron_profile, shapes in every window": lambda: ours("neuron_profile, shapes in every window", record_shapes=True),
+    "neuron_profile, shapes in every window": lambda: ours(
+        "neuron_profile, shapes in every window", record_shapes=True
+    ),
 }
 
 
@@ -164,9 +172,9 @@ def median_step(way: Callable[[], object], step: Callable[[], None], steps: int)
     times = []
     with way() as mark:  # type: ignore[attr-defined]
         for _ in range(steps + 2):
-            begin = time.perf_counter()
+            begin = clock()
             step()
-            times.append(time.perf_counter() - begin)
+            times.append(clock() - begin)
             mark()
     return statistics.median(times[2:])
 
@@ -187,7 +195,12 @@ def measure(name: str, rounds: int, steps: int) -> dict[str, dict[str, float]]:
     for way, values in ratios.items():
         ordered = sorted(values)
         hand_over = statistics.median(HAND_OVER[way]) if way in HAND_OVER else float("nan")
-        result[way] = {"ratio": statistics.median(values), "low": ordered[0], "high": ordered[-1], "hand_over_us": hand_over}
+        result[way] = {
+            "ratio": statistics.median(values),
+            "low": ordered[0],
+            "high": ordered[-1],
+            "hand_over_us": hand_over,
+        }
         more = f"   hand-over {hand_over:5.1f} us/event" if way in HAND_OVER else ""
         print(f"  {way:<40} x{statistics.median(values):.3f}  ({ordered[0]:.2f} to {ordered[-1]:.2f}){more}")
     HAND_OVER.clear()
@@ -200,10 +213,16 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--steps", type=int, default=30)
     parser.add_argument("--json", help="write the numbers to this file too")
+    parser.add_argument("--wall", action="store_true", help="wall-clock time instead of CPU time")
     options = parser.parse_args()
+    if options.wall:
+        global clock
+        clock = time.perf_counter
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    print(f"Python {platform.python_version()}, torch {torch.__version__}, {os.cpu_count()} CPUs, {platform.machine()}")
+    print(
+        f"Python {platform.python_version()}, torch {torch.__version__}, {os.cpu_count()} CPUs, {platform.machine()}"
+    )
     names = ("small", "big") if options.model == "both" else (options.model,)
     results = {name: measure(name, options.rounds, options.steps) for name in names}
     if options.json:

@@ -86,7 +86,8 @@ class Session:
         self._cut_pending = False
         self._pause_start = 0
         self._recorder_started = False
-        self.marks = OptimizerMarks(self._optimizer_stepped)
+        self.marks = OptimizerMarks(self._optimizer_stepped, self._mute, self._unmute)
+        self._muted = False
         self.termination = Termination(self.stop)
         self._take_up_soon = MainThreadCall(self._take_up)
 
@@ -131,6 +132,7 @@ class Session:
             return
         self.steps.marked_by = "step()"
         self._cut_pending = False
+        self._recover(frame)
         self._step_ended(time.time_ns(), frame)
         if self.recorder is not None and self.recording:
             self.recorder.take_up(frame)
@@ -172,6 +174,23 @@ class Session:
         self.steps.begin(now, self.window if self.recording else None)
         if self.recorder is not None and self.recording:
             self.recorder.take_up(sys._getframe())
+
+    def _mute(self) -> None:
+        if self.recording and self.recorder is not None and threading.get_ident() == self.thread:
+            self._recover(sys._getframe())
+            self._muted = self.recorder.mute()
+
+    def _recover(self, frame: FrameType | None) -> None:
+        """An optimizer step that raised never came to its end: frames came and went unseen since."""
+        if self._muted and self.recorder is not None and self.recording:
+            self.recorder.resume(frame)
+        self._muted = False
+
+    def _unmute(self) -> None:
+        if self._muted and self.recorder is not None and threading.get_ident() == self.thread:
+            self._muted = False
+            if self.recording:
+                self.recorder.unmute()
 
     def _cut_at_next_line(self, frame: FrameType) -> bool:
         def cut() -> None:

@@ -16,8 +16,17 @@ class OptimizerMarks:
     no longer exists (a program with several optimizers, or several training runs in one program).
     """
 
-    def __init__(self, on_step: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        on_step: Callable[[], None],
+        on_begin: Callable[[], None] | None = None,
+        on_end: Callable[[], None] | None = None,
+    ) -> None:
+        """`on_begin` and `on_end` surround the steps of optimizers in which no user code can run."""
         self._on_step = on_step
+        self._on_begin = on_begin
+        self._on_end = on_end
+        self._before: Any = None
         self._leader: Any = None
         self._other: Any = None
         self._other_count = 0
@@ -26,18 +35,35 @@ class OptimizerMarks:
     def start(self) -> None:
         """Install the hook; without the hook in this version of torch there are no marks."""
         try:
-            from torch.optim.optimizer import register_optimizer_step_post_hook
+            from torch.optim.optimizer import (
+                register_optimizer_step_post_hook,
+                register_optimizer_step_pre_hook,
+            )
         except ImportError:
             return
+        if self._on_begin is not None:
+            self._before = register_optimizer_step_pre_hook(self._begins)
         self._handle = register_optimizer_step_post_hook(self._stepped)
 
     def stop(self) -> None:
         if self._handle is not None:
             self._handle.remove()
             self._handle = None
+        if self._before is not None:
+            self._before.remove()
+            self._before = None
+
+    def _begins(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        try:
+            if self._on_begin is not None and _is_torchs_own(optimizer, args, kwargs):
+                self._on_begin()
+        except Exception:
+            self.stop()
 
     def _stepped(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         try:
+            if self._on_end is not None:
+                self._on_end()
             if self._leads(optimizer):
                 self._on_step()
         except Exception:
@@ -59,3 +85,28 @@ class OptimizerMarks:
             self._leader, self._other, self._other_count = self._other, None, 0
             return True
         return False
+
+
+def _is_torchs_own(optimizer: Any, args: Any, kwargs: Any) -> bool:
+    """One of torch's optimizers, without a closure and without hooks of the program: no user code runs in its step."""
+    if not type(optimizer).__module__.startswith("torch.optim") or kwargs or len(args) > 1:
+        return False
+    if args and args[0] is not optimizer:
+        return False
+    from torch.optim import optimizer as module
+
+    hooks = (
+        getattr(optimizer, "_optimizer_step_pre_hooks", None),
+        getattr(optimizer, "_optimizer_step_post_hooks", None),
+    )
+    shared = (
+        getattr(module, "_global_optimizer_pre_hooks", {}),
+        getattr(module, "_global_optimizer_post_hooks", {}),
+    )
+    # Tensor subclasses (DTensor and the like) run Python of their own for every op.
+    plain = all(
+        type(p).__module__ in ("torch", "torch.nn.parameter")
+        for g in optimizer.param_groups[:1]
+        for p in g["params"][:1]
+    )
+    return not any(hooks) and all(len(group) <= 1 for group in shared) and plain

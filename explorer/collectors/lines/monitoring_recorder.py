@@ -301,6 +301,13 @@ class MonitoringRecorder:
 
     # -- windows
 
+    def mute(self) -> bool:
+        """Library code costs nothing here: there is nothing to spare."""
+        return False
+
+    def unmute(self) -> None:
+        """Never needed here."""
+
     def pause(self) -> None:
         if self._tool is not None:
             self._switch_off()

@@ -61,5 +61,11 @@ class LineRecorder(Protocol):
     def take_up(self, frame: Any) -> None:
         """Record again on this thread where a hot loop had switched recording off."""
 
+    def mute(self) -> bool:
+        """Library code that calls no user code begins on this thread; True where that saves anything."""
+
+    def unmute(self) -> None:
+        """It ended."""
+
     def stop(self) -> None:
         """End for good and restore what was there before."""

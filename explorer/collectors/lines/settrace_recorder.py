@@ -94,8 +94,6 @@ class SettraceRecorder:
         append = own.records.append
         clock = time.time_ns
         files = self._files
-        known = files.get
-        unknown: dict[int, Any] = {}
         locals_of: dict[int, tuple[CodeType, Callable[..., Any]]] = {}
         found = locals_of.get
         ident = own.ident
@@ -185,13 +183,14 @@ class SettraceRecorder:
                     if self.on_switched_off is not None:
                         self.on_switched_off()
                     return None
-            entries = known(code.co_filename, unknown)
+            try:
+                entries = files[code.co_filename]
+            except KeyError:
+                entries = None if self._classify(frame) == SKIP else True
             if entries is None:
                 return None
             if entries is modules_file:
                 return enter_module(frame) if code is module_call else None
-            if entries is unknown and self._classify(frame) == SKIP:
-                return None
             now = clock()
             append(now)
             append(code)
@@ -217,7 +216,7 @@ class SettraceRecorder:
         kind = self.user_code.kind_of_frame(frame)
         if not file.startswith("<") or file.startswith("<frozen "):
             # Names such as <string> are shared by the user's exec and by generated library code: asked every time.
-            self._files[file] = None if kind == SKIP else {}
+            self._files[file] = None if kind == SKIP else True
         return kind
 
     def _push_running(self, frame: FrameType | None) -> None:
@@ -245,6 +244,17 @@ class SettraceRecorder:
         return self._classify(frame) != SKIP
 
     # -- windows
+
+    def mute(self) -> bool:
+        """No user code is about to run on this thread: spare its library calls the tracing. True where that was done."""
+        if self._enter.get(threading.get_ident()) is not sys.gettrace() or self._stopped:
+            return False
+        sys.settrace(None)
+        return True
+
+    def unmute(self) -> None:
+        """End of `mute`; no frame came or went in between."""
+        sys.settrace(self._enter[threading.get_ident()])
 
     def pause(self) -> None:
         sys.settrace(None)
