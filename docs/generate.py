@@ -30,7 +30,7 @@ def schema_page() -> str:
     lines = [
         "# Tables and views",
         "",
-        "Everything a run holds. `neuron-explorer query RUN \"SELECT ...\"` answers SQL (DuckDB) over these names, and so do the",
+        'Everything a run holds. `neuron-explorer query RUN "SELECT ..."` answers SQL (DuckDB) over these names, and so do the',
         "terminal UI, `run.sql()` and agents. Tables are stored; views are computed from them. Times are int64 nanoseconds.",
         "A `?` after a type: the column may be null. Made from the code by `make docs`.",
     ]
@@ -40,11 +40,21 @@ def schema_page() -> str:
         for name in names:
             entry = found[name]
             doc = entry["doc"]
-            lines += ["", f"### {name}", "", doc[0].upper() + doc[1:], "", "| column | type | meaning |", "|---|---|---|"]
+            lines += [
+                "",
+                f"### {name}",
+                "",
+                doc[0].upper() + doc[1:],
+                "",
+                "| column | type | meaning |",
+                "|---|---|---|",
+            ]
             for column in entry["columns"]:
                 optional = "?" if column.get("nullable") else ""
                 unit = f" {column['unit']}" if column["unit"] else ""
-                lines.append(f"| {column['name']} | {column['type']}{optional}{unit} | {_cell(column['doc'])} |")
+                lines.append(
+                    f"| {column['name']} | {column['type']}{optional}{unit} | {_cell(column['doc'])} |"
+                )
     return "\n".join(lines) + "\n"
 
 

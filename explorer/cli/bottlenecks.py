@@ -59,7 +59,8 @@ def print_findings(findings: Findings, *, limit: int = 10, evidence: bool = Fals
     step = f"step {units.duration(findings.step_ns)}" if findings.steps else units.duration(findings.step_ns)
     steps = f"{findings.steps} steps" if findings.steps else "no steps: the whole recording counts as one"
     ranks = f", {findings.ranks} ranks" if findings.ranks > 1 else ""
-    out.print(Text(f"{len(findings)} findings  {step} ({steps}{ranks})", style="bold"), soft_wrap=True)
+    count = f"{len(findings)} finding{'' if len(findings) == 1 else 's'}"
+    out.print(Text(f"{count}  {step} ({steps}{ranks})", style="bold"), soft_wrap=True)
     shown = findings[:limit] if limit else findings[:]
     for number, finding in enumerate(shown, 1):
         out.print()
@@ -73,9 +74,11 @@ def print_findings(findings: Findings, *, limit: int = 10, evidence: bool = Fals
         out.print(Text(f"{len(findings) - len(shown)} more: --limit 0", style="dim"))
     if findings.not_checked:
         out.print(Text("Not checked", style="bold"))
-        width = max(len(item.rule) for item in findings.not_checked)
+        reasons: dict[str, list[str]] = {}
         for item in findings.not_checked:
-            print_hanging(Text(f"  {item.rule:<{width}}  ", style="dim"), item.reason, to=out)
+            reasons.setdefault(item.reason, []).append(item.rule)
+        for reason, rules in reasons.items():
+            print_hanging("  - ", Text.assemble(reason, (f": {', '.join(rules)}", "dim")), to=out)
     for row in findings.health:
         if row["severity"] != "info":
             print_hanging(Text(f"{row['severity']:<7}  ", style="yellow"), row["message"], to=out)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import explorer
 from explorer.model.errors import (
@@ -16,6 +16,9 @@ from explorer.model.errors import (
     InputError,
     UsageError,
 )
+
+if TYPE_CHECKING:
+    import typer
 
 PROGRAM = "neuron-explorer"
 EXIT_INTERRUPTED = 130
@@ -103,6 +106,23 @@ def _run(given: list[str]) -> int:
 
 def run_verb(name: str, given: list[str]) -> int:
     """Load one verb's module and run it. Parser errors and ExplorerErrors are raised to `main`."""
+    code = _parser(name)(args=given, prog_name=f"{PROGRAM} {name}", standalone_mode=False)
+    sys.stdout.flush()
+    return code if isinstance(code, int) else EXIT_DONE
+
+
+def verb_options(name: str) -> list[str]:
+    """Every option of a verb in its long form (`--limit`), but for `--help`."""
+    import typer
+
+    command = typer.main.get_command(_parser(name))
+    options = [
+        option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)
+    ]
+    return [option for option in options if option.startswith("--") and option != "--help"]
+
+
+def _parser(name: str) -> typer.Typer:
     from importlib import import_module
 
     import typer
@@ -111,9 +131,7 @@ def run_verb(name: str, given: list[str]) -> int:
     app = typer.Typer(add_completion=False, rich_markup_mode=None)
     settings = {"help_option_names": ["-h", "--help"], **getattr(module, "CONTEXT_SETTINGS", {})}
     app.command(name, context_settings=settings)(module.command)
-    code = app(args=given, prog_name=f"{PROGRAM} {name}", standalone_mode=False)
-    sys.stdout.flush()
-    return code if isinstance(code, int) else EXIT_DONE
+    return app
 
 
 def _unknown(word: str) -> ExplorerError:

@@ -68,15 +68,10 @@ def test_every_verb_explains_itself_without_loading_the_heavy_parts(verb: str) -
 
 
 def test_reading_verbs_have_json() -> None:
-    import typer
-
-    for name, verb in cli.VERBS.items():
-        if verb.group in ("Read", "Compare") and name != "open":
-            module = __import__(f"explorer.cli.{verb.module}", fromlist=["command"])
-            app = typer.Typer(add_completion=False)
-            app.command()(module.command)
-            options = [option for p in typer.main.get_command(app).params for option in p.opts]
-            assert "--json" in options, name
+    reading = [
+        name for name, verb in cli.VERBS.items() if verb.group in ("Read", "Compare") and name != "open"
+    ]
+    assert not [name for name in reading if "--json" not in cli.verb_options(name)]
 
 
 @pytest.mark.parametrize(
@@ -153,5 +148,5 @@ def test_schema_json_names_every_table_and_view() -> None:
     document = json.loads(done.stdout)
     assert next(iter(document)) == "schema"
     assert document["schema"] == "neuron-explorer/schema/1"
-    assert {entry["name"] for entry in document["tables"]} == set(TABLES) | set(all_views())
+    assert {entry["name"] for entry in document["tables"]} >= set(TABLES) | set(all_views())
     assert all(column["doc"] for entry in document["tables"] for column in entry["columns"])
