@@ -15,9 +15,12 @@ from explorer.analysis import rules as rules_package
 from explorer.analysis.engine import Engine
 from explorer.analysis.intervals import Intervals
 from explorer.analysis.profiling_cost import ProfilingCost, profiling_cost
+from explorer.analysis.replay_saving import ReplaySaving
 from explorer.analysis.rule import NEEDS, Draft, Rule
 from explorer.analysis.rule_context import RuleContext
+from explorer.analysis.scratch_engine import scratch_engine
 from explorer.analysis.step_scope import StepScope, find_scope
+from explorer.analysis.what_if import Replays
 from explorer.model.finding import Finding, FindingLine, Findings, NotChecked, Saving, severity_of
 from explorer.model.ids import content_id
 
@@ -71,7 +74,7 @@ def find(
     *,
     settings: Mapping[str, float] | None = None,
     rules: Sequence[Rule] | None = None,
-    replay: Replay | None = None,
+    replay: bool = True,
 ) -> Findings:
     """All findings of a run, worst first.
 
@@ -79,15 +82,21 @@ def find(
         run: an opened run.
         settings: thresholds to change, by '<rule>.<setting>'.
         rules: only these rules; None: all.
-        replay: predicts savings from the dependency graph; without it each saving is a bound.
+        replay: predict savings from the dependency graph; without it, or where it cannot, each saving is a bound.
 
     A rule that fails on a run does not take the others with it: it is listed under `not_checked` with the error.
     """
-    engine = run.engine
+    with scratch_engine(run.engine) as engine:
+        predict = ReplaySaving(Replays(engine)) if replay else None
+        return _find(engine, settings or {}, all_rules() if rules is None else tuple(rules), predict)
+
+
+def _find(
+    engine: Engine, settings: Mapping[str, float], asked: Sequence[Rule], replay: Replay | None
+) -> Findings:
     scope = find_scope(engine)
-    context = RuleContext(engine, scope, settings or {})
+    context = RuleContext(engine, scope, settings)
     health = _health(engine)
-    asked = all_rules() if rules is None else tuple(rules)
     if scope.total_ns <= 0:
         reasons = tuple(NotChecked(rule.name, NEEDS["events"]) for rule in asked)
         return Findings(engine.reader.directory, 0, 0, len(engine.reader.ranks), (), reasons, health)
@@ -141,22 +150,25 @@ def _candidate(
         f"SELECT start_ns, start_ns + duration_ns AS end_ns FROM ({draft.affected})"
     ).arrow()
     time = Intervals.of(table.column("start_ns").to_numpy(), table.column("end_ns").to_numpy())
-    factor = _typical(time, context.scope)
-    if draft.side == "host" and time.total_ns:
-        factor *= 1 - cost.inside_ns(time) / time.total_ns
-    saving = replay(draft, context.scope) if replay else None
-    return _Candidate(rule, draft, time, saving or _scaled(draft.saving, factor), factor)
+    median_over_mean = _typical(time, context.scope)
+    own = 1 - cost.inside_ns(time) / time.total_ns if draft.side == "host" and time.total_ns else 1.0
+    saving = _scaled(draft.saving, own * (median_over_mean or 1.0))
+    if replay and median_over_mean and (draft.side == "host" or context.knows_stream_waits):
+        # The replay speaks of the median step already. What most steps do not have it cannot see: there the mean stays.
+        replayed = replay(draft, context.scope)
+        saving = _scaled(replayed, own) if replayed else saving
+    return _Candidate(rule, draft, time, saving, own * (median_over_mean or 1.0))
 
 
 def _typical(time: Intervals, scope: StepScope) -> float:
     """Median over mean of the affected time per step: a rule's sums are means, and a finding speaks of the median step.
 
-    1 where most steps have none of it (a checkpoint every tenth step): there the mean is what it costs.
+    0 where most steps have none of it (a checkpoint every tenth step): there the mean is what it costs.
     """
     bounds = np.array(scope.spans, dtype=np.int64)
     per_step = time.covered_before(bounds[:, 1]) - time.covered_before(bounds[:, 0])
     median, mean = float(np.median(per_step)), float(np.mean(per_step))
-    return min(1.0, median / mean) if median > 0 else 1.0
+    return min(1.0, median / mean) if median > 0 else 0.0
 
 
 def _without_symptoms(candidates: list[_Candidate]) -> list[_Candidate]:

@@ -13,7 +13,8 @@ from explorer.model.finding import Evidence
 class FunctionCost:
     """Chosen ops of one function: time per step by line (worst first; empty: the run knows no lines), and the evidence.
 
-    `selection` is SQL for the ops as rows (event_id, start_ns, duration_ns, name, site_id).
+    `selection` is SQL for the ops as rows (event_id, start_ns, duration_ns, site_id); of a run with device kernels, for the
+    kernels that the ops launched, and `side` says so.
     """
 
     place: str
@@ -22,6 +23,7 @@ class FunctionCost:
     time_ns: int
     evidence: Evidence
     selection: str
+    side: str
 
 
 def costs_by_function(
@@ -31,8 +33,12 @@ def costs_by_function(
 
     Functions below `smallest_share` of the step are left out. `statement` may use {calls} and {time_ns}.
     """
-    selection = f"""SELECT o.event_id, o.start_ns, o.duration_ns, o.name, o.executing_site_id AS site_id FROM top_ops o
+    selection = f"""SELECT o.event_id, o.start_ns, o.duration_ns, o.executing_site_id AS site_id FROM top_ops o
 WHERE {context.where("o")} AND ({condition})"""
+    side = "host"
+    if "kernels" in context.has:
+        # The host only enqueues: what the op costs is the device time it causes.
+        selection, side = device_time(context, selection), "device"
     rows = context.rows(
         f"""SELECT site_id, sum(duration_ns) AS time_ns FROM ({selection}) GROUP BY site_id ORDER BY time_ns DESC, site_id"""
     )
@@ -61,9 +67,20 @@ WHERE {context.where("o")} AND ({condition})"""
                 time_ns=row["time_ns"],
                 evidence=evidence,
                 selection=chosen,
+                side=side,
             )
         )
     return found
+
+
+def device_time(context: RuleContext, ops: str) -> str:
+    """SQL for the device work that host ops launched: by the time of the launch call within the op.
+
+    `ops` gives event_id, start_ns, duration_ns and site_id of ops of one thread, and so do the rows.
+    """
+    return f"""SELECT k.event_id, k.start_ns, k.duration_ns, o.site_id FROM ({ops}) o
+JOIN events l ON l.rank = {context.scope.rank} AND l.category IN ('runtime', 'op') AND l.start_ns >= o.start_ns AND l.start_ns < o.start_ns + o.duration_ns
+JOIN events k ON k.rank = l.rank AND k.launch_id = l.event_id AND k.category IN ('kernel', 'copy', 'fill')"""
 
 
 def _at(context: RuleContext, sites: Iterable[int | None]) -> str:

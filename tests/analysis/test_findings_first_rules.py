@@ -59,7 +59,7 @@ def test_data_loader_stall_names_the_heavy_line_of_the_dataset(builder: RunBuild
     # One fetch of 4 ms per step, hidden by workers but for the handoff of 0.2 ms.
     assert finding.saving.expected == 3_800_000
     assert finding.saving.high == 4_000_000
-    assert finding.saving.basis == "bound"
+    assert finding.saving.basis == "replay"
     assert finding.severity == "high"
     assert "1 batches per step" in finding.evidence[0].statement
     assert "4 ms" in finding.evidence[0].statement

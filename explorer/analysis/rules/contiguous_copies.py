@@ -36,6 +36,7 @@ def check(context: RuleContext) -> Sequence[Draft]:
                 "convolutions), drop .contiguous() where the next op takes strides, and use view instead of reshape.",
                 affected=cost.selection,
                 remaining_share=0.1,
+                side=cost.side,
                 confidence="medium",
                 caveats=["The op that follows may run slower on a strided tensor."],
                 key=cost.place,

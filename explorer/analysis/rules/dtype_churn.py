@@ -24,8 +24,8 @@ def check(context: RuleContext) -> Sequence[Draft]:
         if cost.calls < context.setting(RULE, "casts"):
             continue
         kinds = _types(context, list(cost.line_times_ns))
-        if len(kinds) == 1:
-            # One source type only: casts go one way, which mixed precision needs.
+        if len(kinds) < 2:
+            # Casts that all start from one type go one way, which mixed precision needs.
             continue
         code = context.code(next(iter(cost.line_times_ns), None))
         expected = round(0.9 * cost.time_ns)
@@ -40,7 +40,7 @@ def check(context: RuleContext) -> Sequence[Draft]:
                 "casts out and keep whole regions in one type.",
                 affected=cost.selection,
                 remaining_share=0.1,
-                confidence="high" if kinds else "medium",
+                side=cost.side,
                 key=cost.place,
             )
         )
@@ -62,7 +62,7 @@ RULE = Rule(
     name="dtype_churn",
     title="Dtype churn",
     specificity=3,
-    needs=("ops",),
+    needs=("ops", "dtypes"),
     check=check,
     settings=(
         Setting(

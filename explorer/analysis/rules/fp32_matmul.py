@@ -10,8 +10,8 @@ from explorer.model.finding import Saving
 
 # cuBLAS, cuDNN, CUTLASS: names of fp32 kernels that run on the ordinary cores. Tensor-core kernels are named by their
 # instruction (s884, s1688, h1688, i8816, gmma, tensorop, wmma) or by tf32, bf16, f16.
-_FULL = "(?i)(sgemm|sgemv|ffma|simt|fp32_|f32f32_f32f32|scudnn|implicit_convolve_sgemm|_SB_|Cijk_.*_S_)"
-_TENSOR = "(?i)(tf32|bf16|f16|h884|s884|1688|16816|tensorop|gmma|wmma|_hgemm|_HB_|_BB_)"
+_FULL = "(?i)(sgemm|sgemv|ffma|simt|fp32_|f32f32_f32f32|scudnn|implicit_convolve_sgemm)"
+_TENSOR = "(?i)(tf32|bf16|f16|h884|s884|1688|16816|tensorop|gmma|wmma|hgemm)"
 
 
 def check(context: RuleContext) -> Sequence[Draft] | NotChecked:

@@ -80,14 +80,16 @@ def _cause(context: RuleContext, syncs: str, here: str) -> str:
         f"""WITH RECURSIVE around AS (
           SELECT s.event_id, s.parent_id, s.duration_ns, 0 AS depth, s.name FROM ({syncs}) s WHERE {here}
           UNION ALL SELECT a.event_id, p.parent_id, a.duration_ns, a.depth + 1, p.name
-          FROM around a JOIN events p ON p.rank = {context.scope.rank} AND p.event_id = a.parent_id WHERE a.depth < 12
+          FROM around a JOIN events p ON p.rank = {context.scope.rank} AND p.event_id = a.parent_id
+          WHERE a.depth < 12 AND p.category <> 'python'
         )
         SELECT name, sum(duration_ns) AS time_ns, min(depth) AS depth FROM around GROUP BY name ORDER BY time_ns DESC, depth DESC, name"""
     )
     for row in rows:
         if row["name"] in _CAUSES:
             return _CAUSES[row["name"]]
-    return str(rows[0]["name"]) if rows else "a wait"
+    waits = [row["name"] for row in rows if row["depth"] == 0]
+    return str(waits[0]) if waits else "a wait"
 
 
 def _advice(cause: str, code: str) -> str:

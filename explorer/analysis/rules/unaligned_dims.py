@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+from explorer.analysis.op_cost import device_time
 from explorer.analysis.op_names import family_name
 from explorer.analysis.rule import Draft, Rule, Setting
 from explorer.analysis.rule_context import RuleContext
-from explorer.analysis.rules.unfused_attention import device_time
 from explorer.model.finding import Saving
 
 _PRODUCTS = ("aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm")

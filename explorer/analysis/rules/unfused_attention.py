@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from explorer.analysis.op_cost import device_time
 from explorer.analysis.op_sequence import SequenceOp, typical_step
 from explorer.analysis.rule import Draft, Rule, Setting
 from explorer.analysis.rule_context import RuleContext
@@ -68,13 +69,6 @@ WHERE {context.where("o")} AND o.phase = 'backward' AND {context.in_sites("o.sit
         if draft := _draft(context, chosen, steps, f"{function} ({file})" if function else "the model"):
             drafts.append(draft)
     return drafts
-
-
-def device_time(context: RuleContext, chosen: str) -> str:
-    """SQL for the kernels that host ops launched: by the time of the launch call within the op."""
-    return f"""SELECT k.event_id, k.start_ns, k.duration_ns, o.site_id FROM ({chosen}) o
-JOIN events l ON l.rank = {context.scope.rank} AND l.category IN ('runtime', 'op') AND l.start_ns >= o.start_ns AND l.start_ns < o.start_ns + o.duration_ns
-JOIN events k ON k.rank = l.rank AND k.launch_id = l.event_id AND k.category IN ('kernel', 'copy', 'fill')"""
 
 
 def _draft(context: RuleContext, chosen: str, steps: int, place: str) -> Draft | None:
