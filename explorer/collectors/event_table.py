@@ -20,7 +20,7 @@ from explorer.model.tables import EVENTS
 from explorer.model.vocabulary import CATEGORIES, DEVICE_WORK
 from explorer.store.writer import RunWriter
 
-BATCH_ROWS = 65_536
+BATCH_ROWS = 32_768
 _CATEGORY_CODES = {name: code for code, name in enumerate(CATEGORIES)}
 _COMPUTED = {"rank", "event_id", "parent_id", "self_ns", "step", "launch_id", "op_id", "forward_id"}
 _COMPUTED |= {"site_id", "stack_id", "attribution", "precision"}
@@ -68,7 +68,7 @@ class EventTable:
         self._limit = memory_bytes
         self._first = first_id
         self._next = first_id
-        self._pending: dict[str, list[Any]] = {name: [] for name in (*_STORED, *_LINE, "link")}
+        self._rows: list[dict[str, Any]] = []
         self._batches: list[pa.RecordBatch | str] = []
         self._held = 0
         self._folder: tempfile.TemporaryDirectory[str] | None = None
@@ -82,7 +82,7 @@ class EventTable:
         """Host call to the op it works for, where that is known otherwise than by nesting (another thread)"""
         schema = EVENTS.arrow_schema()
         self._fields = {name: schema.field(name).type for name in _STORED}
-        self._columns = tuple(self._pending)
+        self._columns = {*_STORED, *_LINE, "link"}
 
     def __len__(self) -> int:
         return self._next - self._first
@@ -98,15 +98,12 @@ class EventTable:
 
     def add(self, **row: Any) -> int:
         """Add one event; see `extend`. Returns its number."""
-        pending = self._pending
-        for name in self._columns:
-            value = row.pop(name, None)
-            pending[name].append(_DEFAULTS.get(name) if value is None else value)
-        if row:
-            raise TypeError(f"events have no column {', '.join(row)}")
+        if not row.keys() <= self._columns:
+            raise TypeError(f"events have no column {', '.join(row.keys() - self._columns)}")
+        self._rows.append(row)
         number = self._next
         self._next += 1
-        if len(pending["name"]) >= BATCH_ROWS:
+        if len(self._rows) >= BATCH_ROWS:
             self._flush()
         return number
 
@@ -118,39 +115,47 @@ class EventTable:
         work enqueued by it.
         """
         self._flush()
-        count = len(next(iter(columns.values())))
-        if unknown := set(columns) - set(self._columns):
+        if unknown := set(columns) - self._columns:
             raise TypeError(f"events have no column {', '.join(sorted(unknown))}")
-        for name in self._columns:
-            values = columns.get(name)
-            self._pending[name] = [_DEFAULTS.get(name)] * count if values is None else list(values)
+        count = len(next(iter(columns.values())))
         numbers = range(self._next, self._next + count)
         self._next += count
-        self._flush()
+        self._take(dict(columns), count)
         return numbers
 
     def _flush(self) -> None:
-        pending = self._pending
-        count = len(pending["name"])
-        if not count:
-            return
+        rows = self._rows
+        if rows:
+            self._rows = []
+            present = set().union(*rows)
+            self._take({name: [row.get(name) for row in rows] for name in present}, len(rows))
+
+    def _take(self, columns: dict[str, Sequence[Any]], count: int) -> None:
+        """Keep a batch: the skeleton in memory, the other columns as Arrow."""
+        for name, default in _DEFAULTS.items():
+            values = columns.get(name)
+            columns[name] = (
+                [default] * count if values is None else [default if v is None else v for v in values]
+            )
         skeleton: dict[str, np.ndarray[Any, Any]] = {
-            "track": np.array(pending["track_id"], np.int32),
-            "start": np.array(pending["start_ns"], np.int64),
-            "duration": np.array(pending["duration_ns"], np.int64),
-            "category": np.array([_CATEGORY_CODES[name] for name in pending["category"]], np.int8),
-            "link": np.array([value or 0 for value in pending["link"]], np.int64),
-            "site": np.array([value or 0 for value in pending["site_id"]], np.int64),
-            "stack": np.array([value or 0 for value in pending["stack_id"]], np.int64),
-            "attribution": np.array([self._words.code(text) for text in pending["attribution"]], np.int8),
-            "precision": np.array([self._words.code(text) for text in pending["precision"]], np.int8),
+            "track": np.array(columns["track_id"], np.int32),
+            "start": np.array(columns["start_ns"], np.int64),
+            "duration": np.array(columns["duration_ns"], np.int64),
+            "category": np.array([_CATEGORY_CODES[name] for name in columns["category"]], np.int8),
         }
-        for bone, values in skeleton.items():
-            self._skeleton.setdefault(bone, []).append(values)
+        for bone, name in (("link", "link"), ("site", "site_id"), ("stack", "stack_id")):
+            skeleton[bone] = np.array([value or 0 for value in columns.get(name) or (0,) * count], np.int64)
+        for bone in ("attribution", "precision"):
+            texts = columns.get(bone) or (None,) * count
+            skeleton[bone] = np.array([self._words.code(text) for text in texts], np.int8)
+        for bone, part in skeleton.items():
+            self._skeleton.setdefault(bone, []).append(part)
         arrays: list[pa.Array] = []
         names: list[str] = []
         for name, field_type in self._fields.items():
-            array = pa.array(pending[name], field_type)
+            if name not in columns:
+                continue
+            array = pa.array(columns[name], field_type)
             if array.null_count == count:
                 continue
             if name in ("category", "name", "phase", "shapes", "dtypes"):
@@ -164,7 +169,6 @@ class EventTable:
             batch = batch.filter(pa.array(on_track))
         if batch.num_rows:
             self._store(batch)
-        self._pending = {name: [] for name in self._columns}
 
     def _store(self, batch: pa.RecordBatch) -> None:
         self._batches.append(batch)

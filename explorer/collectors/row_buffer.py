@@ -13,6 +13,7 @@ PART_ROWS = 131_072
 MAX_DEPTH = 64
 MAX_NODES = 200_000
 """Lists and objects in one row's attributes"""
+_SCALARS = {int, str, float, bool}
 _encoder = msgspec.json.Encoder(enc_hook=str)
 
 
@@ -21,6 +22,13 @@ def attributes_json(fields: dict[str, Any]) -> str | None:
 
     Bytes become text, odd types their text, and structures too deep or too large a remark.
     """
+    present = {name: value for name, value in fields.items() if value is not None}
+    if all(type(value) in _SCALARS for value in present.values()):
+        try:
+            return _encoder.encode(present).decode() if present else None
+        except (UnicodeEncodeError, OverflowError, msgspec.MsgspecError):
+            # Lone surrogates, numbers beyond 64 bits.
+            pass
     budget = [MAX_NODES]
     kept = {name: _plain(value, 0, budget) for name, value in fields.items() if value is not None}
     return _encoder.encode(kept).decode() if kept else None

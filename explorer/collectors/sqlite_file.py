@@ -187,8 +187,18 @@ class SqliteFile:
     def records(self, table: str) -> Iterator[dict[str, Any]]:
         """Rows as dictionaries without their nulls."""
         names = self.tables.get(table, [])
-        for row in self.rows(table):
-            yield {name: value for name, value in zip(names, row) if value is not None}
+        for batch in self.batches(table):
+            # Most columns of a wide table are null throughout: they are left out once a batch, not once a row.
+            columns = [
+                (name, values) for name, values in zip(names, zip(*batch)) if values.count(None) < len(values)
+            ]
+            keys = [name for name, _ in columns]
+            full = all(None not in values for _, values in columns)
+            for row in zip(*(values for _, values in columns)) if columns else ((),) * len(batch):
+                if full:
+                    yield dict(zip(keys, row))
+                else:
+                    yield {key: value for key, value in zip(keys, row) if value is not None}
 
     def close(self) -> None:
         self._connection.close()

@@ -10,6 +10,7 @@ from explorer.collectors.known_packages import package_of
 from explorer.model.ids import site_id
 
 _FRAME = re.compile(r"(?P<file>.*)\((?P<line>-?\d+)\): (?P<function>.+)", re.DOTALL)
+_VIZTRACER = re.compile(r"(?P<function>.+) \((?P<file>[^()]+):(?P<line>\d+)\)", re.DOTALL)
 _GENERATED = re.compile(r"torchinductor_|[\\/]torch_compile_cache[\\/]|eval_with_key")
 
 
@@ -28,8 +29,8 @@ class Frame:
 
 
 def parse_frame(text: str) -> Frame | None:
-    """A frame written as `file(line): function`; None for built-ins, modules and anything else."""
-    match = _FRAME.fullmatch(text.strip())
+    """A frame written as `file(line): function`, or `function (file:line)` by viztracer; None for anything else."""
+    match = _FRAME.fullmatch(text.strip()) or _VIZTRACER.fullmatch(text.strip())
     if match is None:
         return None
     path = code_path(match["file"])

@@ -44,9 +44,16 @@ class HostRows:
         self.session = session
         self.names = names
         self.clock = clock
+        self._tracks: dict[Any, int] = {}
 
     def track(self, global_tid: Any) -> int:
         """The track of a globalTid."""
+        known = self._tracks.get(global_tid)
+        if known is None:
+            known = self._tracks[global_tid] = self._new_track(global_tid)
+        return known
+
+    def _new_track(self, global_tid: Any) -> int:
         process, thread = process_of(global_tid), thread_of(global_tid)
         return self.session.tracks.thread(
             process, thread, self.names.threads.get(global_tid), self.names.processes.get(process)
