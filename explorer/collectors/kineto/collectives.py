@@ -7,10 +7,9 @@ from typing import Any
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-
-from explorer.collectors.kineto.collecting import Collected
 
 OPERATIONS = {
     "allreduce": "all_reduce",
@@ -44,13 +43,17 @@ def operation_of(text: str) -> str:
     return OPERATIONS.get(bare, text)
 
 
-def collective_rows(rows: pa.Table, found: Collected) -> list[dict[str, Any]]:
-    """Rows of `collectives` for the events whose args describe one."""
-    events = found.events
-    has = np.asarray(pc.is_valid(rows.column("collective")).combine_chunks())
+def collective_rows(
+    rows: pa.Table, event_rows: npt.NDArray[np.int64], on_device: npt.NDArray[np.bool_], first: int
+) -> list[dict[str, Any]]:
+    """Rows of `collectives` for those events of a group of chunks whose args describe one."""
+    described = rows.column("collective")
+    if described.null_count == len(described):
+        return []
+    values_of = described.take(pa.array(event_rows))
+    places = np.flatnonzero(np.asarray(pc.is_valid(values_of)))
+    values = values_of.take(pa.array(places)).to_pylist()
     result = []
-    places = np.flatnonzero(has[events.row]) if len(events.row) else np.empty(0, np.int64)
-    values = rows.column("collective").take(pa.array(events.row[places])).to_pylist()
     for place, value in zip(places.tolist(), values):
         name, group, description, ranks, before, after, size, dtype, sequence, destination, origin = value
         operation = operation_of(name or "")
@@ -60,8 +63,8 @@ def collective_rows(rows: pa.Table, found: Collected) -> list[dict[str, Any]]:
         peer = _integer(destination if operation == "send" else origin)
         result.append(
             {
-                "event_id": int(events.row[place]),
-                "side": "device" if events.on_device[place] else "host",
+                "event_id": int(event_rows[place]) + first,
+                "side": "device" if on_device[place] else "host",
                 "group": group,
                 "group_description": description,
                 "operation": operation,

@@ -7,13 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from explorer.collectors.kineto.light import Sparse
+
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
 
 @dataclass
 class Events:
-    """Parallel arrays, one entry per event. Absent numbers are `launches.NONE`.
+    """Parallel arrays, one entry per event; numbers that few events have are sparse, by position of the event.
 
     `nest` is the track for nesting: events of one track that lie on different async ids do not nest. `name`, `category`
     and `source_category` are positions in `names`, `categories` and `source_categories`.
@@ -29,10 +31,10 @@ class Events:
     duration: Ints
     on_device: Flags
     asynchronous: Flags
-    correlation: Ints
-    external: Ints
-    sequence: Ints
-    forward_thread: Ints
+    correlation: Sparse
+    external: Sparse
+    sequence: Sparse
+    forward_thread: Sparse
     names: list[str]
     categories: list[str]
     source_categories: list[str | None]

@@ -37,7 +37,7 @@ def bind(
     result = np.full(len(track), -1, np.int64)
     if not len(track) or not len(event_track):
         return result
-    tracks, starts = event_track[depth_order], event_start[depth_order]
+    tracks, starts = event_track[depth_order].astype(np.int64), event_start[depth_order]
     # Position of the last event of the track that starts no later than the instant.
     base = min(int(starts.min()), int(instant.min()))
     span = max(int(starts.max()), int(instant.max())) - base + 1

@@ -4,30 +4,18 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from explorer.collectors.kineto.collecting import Collected
-from explorer.collectors.kineto.launches import NONE
 from explorer.collectors.kineto.lines import Lines
 from explorer.collectors.kineto.linking import Links
 from explorer.collectors.kineto.splitter import TraceText
-from explorer.collectors.source import Source
 from explorer.store.writer import RunWriter
 
 
-def tell(
-    source: Source,
-    text: TraceText,
-    rows: pa.Table,
-    found: Collected,
-    links: Links,
-    lines: Lines,
-    writer: RunWriter,
-) -> None:
-    """Fill the manifest's inputs, losses, repairs and attributes, and the health table."""
+def tell(text: TraceText, found: Collected, links: Links, lines: Lines, writer: RunWriter) -> None:
+    """Fill the manifest's losses, repairs and attributes, and the health table."""
     manifest = writer.manifest
     for lost in text.lost:
         manifest.losses.append({"offset": lost.offset, "size_bytes": len(lost.text), "reason": lost.reason})
@@ -96,11 +84,11 @@ def _events(found: Collected, links: Links, lines: Lines, writer: RunWriter) -> 
             count,
             f"{count} rows could not become events: {reason.replace('_', ' ')}.",
         )
-    if int(found.unfinished.sum()):
+    if len(found.unfinished):
         writer.health(
             "unfinished_events",
             "warning",
-            int(found.unfinished.sum()),
+            len(found.unfinished),
             "Events begun and never ended are taken to last until the end of the trace.",
         )
     if found.clock.kind == "relative" and len(events.start):
@@ -124,7 +112,9 @@ def _events(found: Collected, links: Links, lines: Lines, writer: RunWriter) -> 
             "Profile whole steps; work enqueued before the profiler started has no launch.",
             "lines, launches",
         )
-    calls = ~events.on_device & (events.correlation != NONE) & events.category_in("runtime")
+    calls = np.zeros(len(events.start), bool)
+    calls[events.correlation.row] = True
+    calls &= ~events.on_device & events.category_in("runtime")
     if total and calls.any():
         named = (
             np.array([("aunch" in name and "Kernel" in name) for name in events.names], bool)[events.name]
@@ -151,16 +141,3 @@ def _events(found: Collected, links: Links, lines: Lines, writer: RunWriter) -> 
             "Record with neuron-explorer record, or with_stack=True.",
             "lines",
         )
-
-
-def input_entry(source: Source, sha256: str | None, counts: dict[str, int]) -> dict[str, Any]:
-    """The manifest's entry about an input file."""
-    return {
-        "path": source.path,
-        "member": source.member,
-        "size_bytes": source.size_bytes,
-        "sha256": sha256,
-        "format": "kineto",
-        "container": source.container,
-        "rows": counts.get("source_total", 0),
-    }

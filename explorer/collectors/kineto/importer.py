@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import pyarrow as pa
-
-from explorer.collectors.kineto.collecting import codes, collect
-from explorer.collectors.kineto.health import input_entry
+from explorer.collectors.kineto.collecting import collect
+from explorer.collectors.kineto.health import tell
 from explorer.collectors.kineto.lines import find_lines
 from explorer.collectors.kineto.linking import link_events
 from explorer.collectors.kineto.rank import rank_of
-from explorer.collectors.kineto.rows import read_rows
-from explorer.collectors.kineto.splitter import Chunk, TraceText
-from explorer.collectors.kineto.writing import write_run
+from explorer.collectors.kineto.reading import Reader
+from explorer.collectors.kineto.splitter import TraceText
+from explorer.collectors.kineto.spool import Spool
+from explorer.collectors.kineto.writing import write_dimensions, write_rows
 from explorer.collectors.options import ImportOptions
 from explorer.collectors.source import Source
 from explorer.model.errors import InputError
@@ -37,24 +36,30 @@ def find_rank(source: Source) -> tuple[int | None, str]:
 def import_source(source: Source, writer: RunWriter, options: ImportOptions) -> None:
     """Read one trace into the writer's rank. Raises InputError when it is no trace or holds nothing readable."""
     text = TraceText(source.blocks())
-    tables: list[pa.Table] = []
-    row = 0
-    for chunk in text.chunks():
-        table = read_rows(chunk, row)
-        row += table.num_rows
-        tables.append(table)
-        if options.progress is not None:
-            options.progress(text.bytes_read, None)
-    if not tables and text.lost:
-        raise InputError("no event in it can be read.", "The file may be cut off or no trace.")
-    rows = (
-        pa.concat_tables(tables).unify_dictionaries().combine_chunks()
-        if tables
-        else read_rows(Chunk(0, b""), 0)
+    spool = Spool()
+    try:
+        with Reader(source, options) as reader:
+            light = reader.read(text, spool)
+            if not len(light) and text.lost:
+                raise InputError("no event in it can be read.", "The file may be cut off or no trace.")
+            found = collect(light, text.top_level)
+            links = link_events(found.events, found.halves)
+            lines = find_lines(
+                found.events, links, light.call_stack.within(found.events.row), light.call_stacks
+            )
+            counts = write_rows(light, spool, found, links, lines, writer, reader.write)
+    finally:
+        spool.close()
+    write_dimensions(text, found, links, lines, writer)
+    counts["unreadable"] = len(text.lost)
+    writer.manifest.counts = dict(counts)
+    tell(text, found, links, lines, writer)
+    writer.manifest.inputs.append(
+        {
+            "path": source.path,
+            "member": source.member,
+            "size_bytes": source.size_bytes,
+            "container": source.container,
+            "rows": len(light),
+        }
     )
-    found = collect(rows, text.top_level)
-    links = link_events(found.events, found.halves)
-    stack, stacks = codes(rows, "call_stack")
-    lines = find_lines(found.events, links, stack[found.events.row], stacks)
-    write_run(source, text, rows, found, links, lines, writer)
-    writer.manifest.inputs.append(input_entry(source, None, writer.manifest.counts))

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from explorer.collectors.kineto.light import NONE
+
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
-NONE = np.iinfo(np.int64).min
-"""Marks an absent number in a column of source ids."""
 
 
 def match_by_number(wanted: Ints, wanted_start: Ints, offered: Ints, offered_start: Ints) -> Ints:

@@ -11,7 +11,8 @@ import numpy.typing as npt
 from explorer.collectors.kineto.categories import STEP_NAME, is_runtime
 from explorer.collectors.kineto.events import Events
 from explorer.collectors.kineto.flows import bind, pair_halves
-from explorer.collectors.kineto.launches import NONE, match_by_number
+from explorer.collectors.kineto.launches import match_by_number
+from explorer.collectors.kineto.light import Sparse
 from explorer.collectors.kineto.nesting import nearest, parents, self_times, sweep_order
 from explorer.collectors.kineto.phases import phase_of_name, phases
 
@@ -50,13 +51,14 @@ class Links:
 
 @dataclass(frozen=True)
 class Halves:
-    """Halves of flow arrows: `key` numbers (category, id) pairs, `category` is as the source gave it."""
+    """Halves of flow arrows: `key` numbers (category, id) pairs; `category` is a position in `categories`, the source's."""
 
     key: Ints
     track: Ints
     instant: Ints
     is_source: Flags
-    category: npt.NDArray[np.object_]
+    category: npt.NDArray[np.int32]
+    categories: list[str]
 
 
 def link_events(events: Events, halves: Halves) -> Links:
@@ -88,6 +90,10 @@ def link_events(events: Events, halves: Halves) -> Links:
     return links
 
 
+def _picked(numbers: Sparse, which: Flags) -> Sparse:
+    return Sparse(numbers.row[which], numbers.value[which])
+
+
 def _at(values: Ints, index: Ints) -> Ints:
     """values[index], -1 where index is -1."""
     return np.where(index >= 0, values[index], -1)
@@ -109,11 +115,11 @@ def _arrows(events: Events, halves: Halves, end: Ints, order: Ints) -> dict[str,
     bound[needed] = bind(
         halves.track[needed], halves.instant[needed], events.track, events.start, end, usable
     )
-    for category in set(categories.tolist()):
-        mine = categories == category
+    for code in np.unique(categories).tolist():
+        mine = categories == code
         first, second = bound[sources[mine]], bound[targets[mine]]
         good = (first >= 0) & (second >= 0) & (first != second)
-        result[category] = (first[good], second[good])
+        result[halves.categories[code]] = (first[good], second[good])
     return result
 
 
@@ -122,19 +128,18 @@ def _launches(events: Events, parent: Ints, arrows: dict[str, tuple[Ints, Ints]]
     launch = np.full(len(events.start), -1, np.int64)
     runtime_source = np.array([is_runtime(c) or c is None for c in events.source_categories], bool)
     queueing = np.array([(c or "").lower() in ("enqueue", "dequeue") for c in events.source_categories], bool)
-    calls = np.flatnonzero(
-        ~events.on_device
-        & events.category_in("runtime", "sync")
-        & runtime_source[events.source_category]
-        & ~queueing[events.source_category]
-        & (events.correlation != NONE)
+    numbered = events.correlation
+    host = _picked(
+        numbered,
+        ~events.on_device[numbered.row]
+        & events.category_in("runtime", "sync")[numbered.row]
+        & runtime_source[events.source_category[numbered.row]]
+        & ~queueing[events.source_category[numbered.row]],
     )
-    wanted = np.flatnonzero(events.on_device & (events.correlation != NONE))
-    found = match_by_number(
-        events.correlation[wanted], events.start[wanted], events.correlation[calls], events.start[calls]
-    )
+    device = _picked(numbered, events.on_device[numbered.row])
+    found = match_by_number(device.value, events.start[device.row], host.value, events.start[host.row])
     good = found >= 0
-    launch[wanted[good]] = calls[found[good]]
+    launch[device.row[good]] = host.row[found[good]]
     for category in LAUNCH_FLOWS:
         if category in arrows:
             sources, targets = arrows[category]
@@ -149,15 +154,15 @@ def _ops(
     """Innermost responsible op: by the op number the source recorded, else the op around the event or its launch."""
     around = nearest(parent, is_op, itself=False)
     op = np.where(events.on_device, -1, around)
-    ops = np.flatnonzero(is_op & (events.external != NONE))
-    wanted = np.flatnonzero(
-        ~is_op & (events.external != NONE) & (events.on_device | events.category_in("runtime", "sync"))
+    numbered = events.external
+    ops = _picked(numbered, is_op[numbered.row])
+    wanted = _picked(
+        numbered,
+        ~is_op[numbered.row] & (events.on_device | events.category_in("runtime", "sync"))[numbered.row],
     )
-    found = match_by_number(
-        events.external[wanted], events.start[wanted], events.external[ops], events.start[ops]
-    )
+    found = match_by_number(wanted.value, events.start[wanted.row], ops.value, events.start[ops.row])
     good = found >= 0
-    op[wanted[good]] = ops[found[good]]
+    op[wanted.row[good]] = ops.row[found[good]]
     # Arrows can start at the op itself (Ascend's torch_to_npu), besides those from the runtime's call.
     for category in LAUNCH_FLOWS:
         if category in arrows:
@@ -178,16 +183,17 @@ def _forwards(events: Events, parent: Ints, is_op: Flags, arrows: dict[str, tupl
             sources, targets = arrows[category]
             fits = is_op[sources] & is_op[targets]
             forward[targets[fits]] = sources[fits]
-    numbered = is_op & (events.sequence != NONE) & (events.sequence >= 0)
-    backward = numbered & (events.forward_thread != NONE) & (events.forward_thread > 0) & (forward < 0)
-    ahead = np.flatnonzero(numbered & ~((events.forward_thread != NONE) & (events.forward_thread > 0)))
-    wanted = np.flatnonzero(backward)
-    if len(wanted) and len(ahead) and len(np.unique(events.forward_thread[wanted])) == 1:
+    numbered = _picked(events.sequence, is_op[events.sequence.row] & (events.sequence.value >= 0))
+    thread = events.forward_thread.at(numbered.row)
+    backward = _picked(numbered, (thread > 0) & (forward[numbered.row] < 0))
+    ahead = _picked(numbered, thread <= 0)
+    if len(np.unique(thread[thread > 0])) == 1:
         found = match_by_number(
-            events.sequence[wanted], events.start[wanted], events.sequence[ahead], events.start[ahead]
+            backward.value, events.start[backward.row], ahead.value, events.start[ahead.row]
         )
-        good = (found >= 0) & (events.start[ahead[found]] < events.start[wanted])
-        forward[wanted[good]] = ahead[found[good]]
+        good = found >= 0
+        good[good] = events.start[ahead.row[found[good]]] < events.start[backward.row[good]]
+        forward[backward.row[good]] = ahead.row[found[good]]
     marked = forward >= 0
     holder = nearest(parent, marked, itself=True)
     return _at(forward, holder)
@@ -248,7 +254,7 @@ def _steps(events: Events, launch: Ints, end: Ints) -> tuple[Ints, list[dict[str
         )
         step[ranges] = of_range
         for track in np.unique(events.track[ranges]):
-            mine = np.flatnonzero(events.track[ranges] == track)
+            mine: Ints = np.flatnonzero(events.track[ranges] == track)
             mine = mine[np.argsort(events.start[ranges[mine]], kind="stable")]
             loose = np.flatnonzero(events.on_device & (events.track == track) & (step < 0))
             place = np.searchsorted(events.start[ranges[mine]], events.start[loose], "right") - 1
@@ -258,8 +264,8 @@ def _steps(events: Events, launch: Ints, end: Ints) -> tuple[Ints, list[dict[str
 
 
 def _phases(events: Events, parent: Ints, launch: Ints, op: Ints, forward: Ints) -> Ints:
-    opened_by_name = np.zeros(len(events.names) * len(events.categories), np.int64)
-    code = events.name * len(events.categories) + events.category
+    opened_by_name = np.zeros(len(events.names) * len(events.categories), np.int8)
+    code = events.name.astype(np.int64) * len(events.categories) + events.category
     for value in np.unique(code):
         name, category = divmod(int(value), len(events.categories))
         opened_by_name[value] = phase_of_name(events.names[name], events.categories[category])

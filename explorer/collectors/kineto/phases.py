@@ -12,7 +12,7 @@ from explorer.collectors.kineto.nesting import nearest
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
-PHASES = (None, "backward", "optimizer", "data", "forward")
+PHASES: tuple[str | None, ...] = (None, "backward", "optimizer", "data", "forward")
 _BACKWARD = re.compile(
     r"autograd::engine::evaluate_function|\w*Backward\d*$|torch::autograd::AccumulateGrad$"
 )
@@ -33,12 +33,12 @@ def phase_of_name(name: str, category: str) -> int:
     return 0
 
 
-def phases(parent: Ints, opened: Ints, is_forward: Flags) -> Ints:
+def phases(parent: Ints, opened: npt.NDArray[np.int8], is_forward: Flags) -> npt.NDArray[np.int8]:
     """Phase number of every event: the strongest of what it and its enclosers open, in the order of PHASES.
 
     `is_forward` marks ops that some backward op differentiates.
     """
-    result = np.zeros(len(parent), np.int64)
+    result = np.zeros(len(parent), np.int8)
     for number in (4, 3, 2, 1):
         marked = opened == number
         if number == 4:

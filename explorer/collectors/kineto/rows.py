@@ -1,20 +1,72 @@
-"""A chunk of events with every field in its column: the text decoded, the arguments extracted."""
+"""A chunk of events with every field in its column. DuckDB reads the JSON; times are taken from the text itself."""
 
 from __future__ import annotations
 
+import json
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from explorer.collectors.kineto.decode import decode
-from explorer.collectors.kineto.splitter import Chunk
+from explorer.collectors.kineto.nanoseconds import nanoseconds
 
 if TYPE_CHECKING:
     import duckdb
+
+_PIECES = msgspec.json.Decoder(list[msgspec.Raw])
+WORDS = ("ph", "cat", "name", "pid", "tid", "call_stack")
+"""Columns with few distinct texts, kept as dictionaries."""
+BATCH_ROWS = 32_768
+
+
+class _Times(msgspec.Struct):
+    ts: msgspec.Raw = msgspec.Raw(b"")
+    dur: msgspec.Raw = msgspec.Raw(b"")
+
+
+def read_rows(text: bytes) -> pa.Table:
+    """The events in `text`, the inside of a strict JSON array, with the columns of rows.sql.
+
+    ts and dur are int64 ns (null where absent or no number); ident is the id as a number (its own where it is one, else
+    a hash); rest and body are joined to attributes; words are dictionaries.
+    """
+    raw = _pieces(text)
+    pieces = pa.table({"piece": raw})
+    try:
+        found = _query(pieces)
+    except _duckdb_error():
+        found = pa.concat_tables([_query(part) for part in _readable(pieces)])
+    columns = {name: _flat(found.column(name)) for name in found.column_names}
+    ts, dur = _exact(columns, raw)
+    for name in WORDS:
+        columns[name] = columns[name].dictionary_encode()
+    columns["attributes"] = _attributes(columns["cat"], columns.pop("rest"), columns.pop("body"))
+    unread = [
+        (name, np.asarray(pc.and_(pc.is_null(exact), pc.is_valid(columns[name]))))
+        for name, exact in (("ts", ts), ("dur", dur))
+    ]
+    for name, which in unread:
+        if which.any():
+            columns["attributes"] = _remember(columns["attributes"], name, which, raw)
+    columns["ts"], columns["dur"] = ts, dur
+    del columns["ts_value"], columns["dur_value"]
+    return pa.table(columns)
+
+
+def _pieces(text: bytes) -> pa.StringArray:
+    """One event per value, on one line. Raw line breaks stand between tokens only: inside strings they are no JSON."""
+    raws = _PIECES.decode(b"[" + text.replace(b"\n", b" ") + b"]")
+    count = len(raws)
+    joined = b"\n".join(raws)
+    offsets = np.zeros(count + 1, np.int32)
+    if count:
+        offsets[1:-1] = np.flatnonzero(np.frombuffer(joined, np.uint8) == 10) + 1
+        offsets[-1] = len(joined)
+    return pa.StringArray.from_buffers(count, pa.py_buffer(offsets), pa.py_buffer(joined))
 
 
 @cache
@@ -28,49 +80,98 @@ def _connection() -> duckdb.DuckDBPyConnection:
 
 
 @cache
-def _query() -> str:
-    return Path(__file__).with_name("arguments.sql").read_text()
+def _sql() -> str:
+    return Path(__file__).with_name("rows.sql").read_text()
 
 
-def read_rows(chunk: Chunk, first_row: int) -> pa.Table:
-    """The events of a chunk, numbered from `first_row`, with the columns of `decode` and of arguments.sql."""
-    decoded = decode(chunk.text)
-    numbers = pa.array(np.arange(first_row, first_row + decoded.num_rows, dtype=np.int64))
-    decoded = decoded.append_column("row", numbers)
-    extracted = _arguments(decoded)
-    for name in extracted.column_names:
-        if name != "row":
-            decoded = decoded.append_column(name, extracted.column(name).combine_chunks())
-    return decoded.drop_columns(["rest"])
-
-
-def _arguments(decoded: pa.Table) -> pa.Table:
+def _duckdb_error() -> type[Exception]:
     import duckdb
 
+    return duckdb.Error
+
+
+def _query(pieces: pa.Table) -> pa.Table:
     connection = _connection()
-    connection.register("rows", decoded.select(["row", "ph", "cat", "id", "args", "rest"]))
+    connection.register("pieces", pieces)
     try:
-        return connection.sql(_query()).to_arrow_table()
-    except duckdb.Error:
-        # One document that DuckDB's JSON reader refuses must not cost the chunk: such args are kept as one text.
-        mended = [_as_text(text) for text in decoded.column("args").to_pylist()]
-        connection.register(
-            "rows",
-            decoded.select(["row", "ph", "cat", "id", "rest"]).append_column(
-                "args", pa.array(mended, pa.string())
-            ),
-        )
-        return connection.sql(_query()).to_arrow_table()
+        return connection.sql(_sql()).to_arrow_table()
     finally:
-        connection.unregister("rows")
+        connection.unregister("pieces")
 
 
-def _as_text(text: str | None) -> str | None:
-    if text is None:
-        return None
+def _readable(pieces: pa.Table) -> list[pa.Table]:
+    """Row by row where one document is refused by DuckDB's JSON reader: that one is wrapped as a text."""
+    connection = _connection()
+    result = []
+    for piece in pieces.column("piece").to_pylist():
+        try:
+            found = connection.execute("SELECT json_valid(?)", [piece]).fetchone()
+            valid = bool(found and found[0])
+        except _duckdb_error():
+            valid = False
+        result.append(piece if valid else msgspec.json.encode(piece).decode())
+    return [pa.table({"piece": pa.array(result, pa.string())})]
+
+
+def _flat(column: pa.ChunkedArray) -> pa.Array:
+    combined = column.combine_chunks()
+    if isinstance(combined, pa.ChunkedArray):
+        return combined.chunk(0) if combined.num_chunks else pa.array([], combined.type)
+    return combined
+
+
+def _exact(columns: dict[str, pa.Array], raw: pa.StringArray) -> tuple[pa.Array, pa.Array]:
+    """Times from their text. Where the text found is not the member's own (a `ts` inside args), the piece is read again."""
+    texts = {}
+    for name in ("ts", "dur"):
+        text, value = pc.utf8_trim(columns[name], '"'), columns[f"{name}_value"]
+        try:
+            same = pc.equal(text.cast(pa.float64()), value)
+        except pa.ArrowInvalid:
+            same = pa.array([False] * len(text))
+        doubtful = np.flatnonzero(
+            np.asarray(pc.and_(pc.is_valid(text), pc.invert(pc.fill_null(same, False))))
+        )
+        if len(doubtful):
+            found = text.to_pylist()
+            for row in doubtful.tolist():
+                found[row] = _read_again(raw[row].as_py(), name)
+            text = pa.array(found, pa.string())
+        texts[name] = nanoseconds(text)
+    return texts["ts"], texts["dur"]
+
+
+def _read_again(piece: str, name: str) -> str | None:
     try:
-        found: Any = _connection().execute("SELECT json_valid(?)", [text]).fetchone()
-        valid = bool(found and found[0])
-    except Exception:
-        valid = False
-    return text if valid else msgspec.json.encode({"args": text}).decode()
+        times = msgspec.json.decode(piece, type=_Times)
+    except msgspec.MsgspecError:
+        return None
+    return bytes(getattr(times, name)).decode() or None
+
+
+def _remember(attributes: pa.Array, name: str, which: np.ndarray, raw: pa.StringArray) -> pa.Array:
+    """Keep a time that is no number as it was written."""
+    texts = attributes.to_pylist()
+    for row in np.flatnonzero(which).tolist():
+        member = f'"{name}":{_read_again(raw[row].as_py(), name) or "null"}'
+        old = texts[row] or "{}"
+        texts[row] = "{" + member + ("," if len(old) > 2 else "") + old[1:]
+    return pa.array(texts, pa.string())
+
+
+def _attributes(category: pa.DictionaryArray, rest: pa.StringArray, body: pa.StringArray) -> pa.StringArray:
+    """The source's category and two JSON objects as one; null where all are empty."""
+    labels = [f'"cat":{json.dumps(text, ensure_ascii=False)}' for text in category.dictionary.to_pylist()]
+    parts = [pa.array(labels, pa.string()).take(category.indices)]
+    parts += [_inside(part) for part in (rest, body) if part.null_count < len(part)]
+    joined = parts[0]
+    for part in parts[1:]:
+        joined = pc.coalesce(pc.binary_join_element_wise(joined, part, ","), joined, part)
+    return pc.binary_join_element_wise("{", joined, "}", "").cast(pa.string())
+
+
+def _inside(objects: pa.StringArray) -> pa.Array:
+    """JSON objects without their braces, null where empty."""
+    text = pc.binary_slice(objects.cast(pa.binary()), 1, -1)
+    blank = pc.less_equal(pc.binary_length(objects), 2)
+    return pc.if_else(blank, pa.scalar(None, pa.binary()), text).cast(pa.string())

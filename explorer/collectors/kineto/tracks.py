@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from explorer.collectors.kineto.events import Events
+from explorer.collectors.kineto.light import NONE, Ints, LightRows, Sparse
 
 _STREAM = re.compile(r"(?i)stream\s*#?\s*(-?\d+)")
 _TRAILING_NUMBER = re.compile(r"(-?\d+)\s*$")
@@ -92,8 +98,89 @@ def _number(text: str | None) -> int | None:
     return value if -_INT64 <= value < _INT64 else None
 
 
+@dataclass
+class Processes:
+    """What the metadata rows say: process names and labels by pid, thread names by (pid, tid)."""
+
+    names: dict[str | None, str] = field(default_factory=dict)
+    labels: dict[str | None, str] = field(default_factory=dict)
+    threads: dict[tuple[str | None, str | None], str] = field(default_factory=dict)
+
+    def by_track(self, light: LightRows) -> list[str | None]:
+        """Process name of every track."""
+        return [self.names.get(pid) for pid, _ in light.tracks]
+
+
+def process_facts(light: LightRows, is_metadata: npt.NDArray[np.bool_]) -> Processes:
+    """Names and labels from the metadata rows."""
+    result = Processes()
+    for row, text in light.labels:
+        if not is_metadata[row]:
+            continue
+        track = light.tracks[light.track[row]]
+        name = light.names[light.name[row]]
+        if name == "process_name":
+            result.names[track[0]] = text
+        elif name == "process_labels":
+            result.labels[track[0]] = text
+        elif name == "thread_name":
+            result.threads[track] = text
+    return result
+
+
+def find_tracks(
+    light: LightRows,
+    events: Events,
+    counter_tracks: npt.NDArray[np.int32],
+    device_type: str,
+    processes: Processes,
+) -> list[dict[str, Any]]:
+    """One row of `tracks` per (pid, tid)."""
+    count = len(light.tracks)
+    number_of = np.bincount(events.track, minlength=count)
+    on_device = np.bincount(events.track[events.on_device], minlength=count)
+    asynchronous = np.bincount(events.track[events.asynchronous], minlength=count)
+    streams = _usual(light.numbers["stream"].within(events.row), events)
+    devices = _usual(light.numbers["device"].within(events.row), events)
+    counters = set(counter_tracks.tolist())
+    return [
+        describe_track(
+            track,
+            pid,
+            tid,
+            TrackFacts(
+                on_device=bool(on_device[track]),
+                counter_only=track in counters and not number_of[track],
+                asynchronous=bool(number_of[track]) and asynchronous[track] == number_of[track],
+                device=devices.get(track),
+                stream=streams.get(track),
+            ),
+            device_type,
+            processes.names.get(pid),
+            processes.labels.get(pid),
+            processes.threads.get((pid, tid)),
+        )
+        for track, (pid, tid) in enumerate(light.tracks)
+    ]
+
+
+def _usual(numbers: Sparse, events: Events) -> dict[int, int]:
+    """The most frequent number of the device events of each track."""
+    which = events.on_device[numbers.row] & (numbers.value != NONE)
+    if not which.any():
+        return {}
+    values, position = np.unique(numbers.value[which], return_inverse=True)
+    key: Ints = events.track[numbers.row[which]].astype(np.int64) * len(values) + position
+    distinct, counts = np.unique(key, return_counts=True)
+    result: dict[int, int] = {}
+    for place in np.argsort(counts, kind="stable").tolist():
+        track, value = divmod(int(distinct[place]), len(values))
+        result[track] = int(values[value])
+    return result
+
+
 def device_type_of(
-    categories: set[str], top_level: dict[str, Any], names: list[str], processes: set[str]
+    categories: set[str], top_level: dict[str, Any], names: list[str | None], processes: set[str]
 ) -> str:
     """cuda, hip, xpu, mtia, npu, hpu or privateuseone: from categories, then metadata, then runtime calls and kernels."""
     lower = {category.lower() for category in categories}
@@ -116,6 +203,6 @@ def device_type_of(
                 return "cuda"
             if re.search(r"Intel|Xe\b|Arc\b|Max \d", text):
                 return "xpu"
-    if any(name.startswith(("hip", "Cijk_", "__amd_rocclr")) for name in names):
+    if any(name.startswith(("hip", "Cijk_", "__amd_rocclr")) for name in names if name):
         return "hip"
     return "cuda"

@@ -1,215 +1,184 @@
-"""The tables of one trace, written as one rank of a run, with its counts, losses and health."""
+"""A linked trace to one rank of a run: its rows in stretches, its dimensions, its devices, its counts and its health."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
 
-from explorer.collectors.kineto.collecting import KINDS, Collected, codes
-from explorer.collectors.kineto.collectives import collective_rows
-from explorer.collectors.kineto.counters import counter_rows
+from explorer.collectors.kineto.collecting import Collected
 from explorer.collectors.kineto.devices import device_rows
-from explorer.collectors.kineto.health import tell
-from explorer.collectors.kineto.launches import NONE
+from explorer.collectors.kineto.group import Group, Written, write_group
+from explorer.collectors.kineto.light import LightRows
 from explorer.collectors.kineto.lines import METHODS, PRECISIONS, Lines
 from explorer.collectors.kineto.linking import Links
-from explorer.collectors.kineto.memory import memory_rows
+from explorer.collectors.kineto.memory import link_memory
 from explorer.collectors.kineto.phases import PHASES
 from explorer.collectors.kineto.splitter import TraceText
+from explorer.collectors.kineto.spool import Spool
 from explorer.store.writer import RunWriter
 
 Ints = npt.NDArray[np.int64]
+GROUP_ROWS = 300_000
+"""Rows of the source that share one part of each table."""
+GROUP_TABLES = ("events", "collectives", "memory_events", "counters", "source_rows")
+
+Run = Callable[[Iterator[tuple[Any, ...]]], Iterator[Written]]
+"""Runs `write_group` for each tuple of arguments, here or in other processes; results in order."""
 
 
-def nullable(values: Ints, absent: npt.NDArray[np.bool_]) -> pa.Array:
-    """An int64 column with nulls."""
-    return pa.array(np.where(absent, 0, values), pa.int64(), mask=absent)
-
-
-def references(positions: Ints, row: Ints) -> pa.Array:
-    """Positions of events as event ids; -1 is null."""
-    return nullable(row[np.maximum(positions, 0)] if len(row) else positions, positions < 0)
-
-
-def chosen(values: tuple[str | None, ...], which: Ints) -> pa.Array:
-    """Positions in a list of words as a dictionary column; None is null."""
-    words = pa.array(list(values), pa.string())
-    return pa.DictionaryArray.from_arrays(
-        pa.array(which.astype(np.int32), mask=np.asarray(pc.is_null(words))[which]), words.fill_null("")
-    )
-
-
-def write_tables(
-    rows: pa.Table, found: Collected, links: Links, lines: Lines, writer: RunWriter
+def write_rows(
+    light: LightRows, spool: Spool, found: Collected, links: Links, lines: Lines, writer: RunWriter, run: Run
 ) -> Counter[str]:
-    """Write every table. The counter says how many source rows went where."""
-    events = found.events
-    row = events.row
-    take = pa.array(row)
-    ids = row  # An event's id is the number of its row in the source.
+    """Write the tables that hold source rows. The counter says how many source rows went where."""
     counts: Counter[str] = Counter()
-
-    attributes = _event_attributes(rows, found, take)
-    writer.write(
-        "events",
-        {
-            "event_id": ids,
-            "parent_id": references(links.parent, ids),
-            "track_id": events.track.astype(np.int32),
-            "category": chosen(tuple(events.categories), events.category),
-            "name": pc.fill_null(rows.column("name").take(take).combine_chunks(), "")
-            if len(row)
-            else pa.array([], pa.string()),
-            "start_ns": events.start,
-            "duration_ns": events.duration,
-            "self_ns": links.own,
-            "step": nullable(links.step, links.step < 0).cast(pa.int32()),
-            "phase": chosen(PHASES, links.phase),
-            "correlation_id": nullable(events.correlation, events.correlation == NONE),
-            "launch_id": references(links.launch, ids),
-            "op_id": references(links.op, ids),
-            "forward_id": references(links.forward, ids),
-            "site_id": nullable(lines.site, lines.site == 0),
-            "stack_id": nullable(lines.stack, lines.stack == 0),
-            "attribution": chosen(METHODS, lines.method),
-            "precision": chosen(PRECISIONS, lines.precision),
-            "module_id": nullable(lines.module, lines.module == 0),
-            "flops": rows.column("flops").take(take),
-            "size_bytes": rows.column("size_bytes").take(take),
-            "shapes": rows.column("shapes").take(take),
-            "dtypes": rows.column("dtypes").take(take),
-            "attributes": attributes,
-        },
+    root: Any = writer.location.root if writer.location.is_local else writer.location
+    memory = link_memory(light, found, links, lines)
+    tasks = (
+        (group, root, writer.rank, {table: writer.allocate(table) for table in GROUP_TABLES})
+        for group in _groups(light, spool, found, links, lines, memory)
     )
-    counts["events"] = len(row)
-    counts["merged_ends"] = len(found.merged_ends)
+    refused = 0
+    for written in run(tasks):
+        for part in written.parts:
+            writer.add(part)
+        for text, reason in written.refused:
+            writer.quarantine(text, reason)
+        refused += len(written.refused)
+        counts["counters"] += written.counters
+    counts["events"] = len(found.events.row)
+    counts["merged_ends"] = found.merged_ends
+    counts["memory_events"] = len(found.memory_rows)
+    counts["counter_rows"] = len(found.counter_rows)
+    counts["source_rows"] = len(found.other_rows)
+    counts["quarantine"] = refused
+    accounted = sum(
+        counts[k]
+        for k in ("events", "merged_ends", "memory_events", "counter_rows", "source_rows", "quarantine")
+    )
+    counts["source_total"] = len(light)
+    if accounted != len(light):
+        raise AssertionError(f"{accounted} of {len(light)} source rows are accounted for")
+    return counts
+
+
+def _groups(
+    light: LightRows,
+    spool: Spool,
+    found: Collected,
+    links: Links,
+    lines: Lines,
+    memory: dict[str, Ints],
+) -> Iterator[Group]:
+    events = found.events
+    refused_rows = np.array([row for row, _ in found.refused], np.int64)
+    unfinished = set(found.unfinished.tolist())
+    first_row = 0
+    chunk = 0
+    while chunk < len(spool.counts):
+        last = chunk
+        rows = 0
+        while last < len(spool.counts) and (rows == 0 or rows + spool.counts[last] <= GROUP_ROWS):
+            rows += spool.counts[last]
+            last += 1
+        after = first_row + rows
+        low, high = np.searchsorted(events.row, (first_row, after)).tolist()
+        part = slice(low, high)
+
+        def between(numbers: Ints, first: int = first_row, end: int = after) -> Ints:
+            a, b = np.searchsorted(numbers, (first, end))
+            return numbers[a:b] - first
+
+        a, b = np.searchsorted(memory["row"], (first_row, after)).tolist()
+        extra = {place - low: '"unfinished":true' for place in unfinished if low <= place < high}
+        ends: dict[int, int] = {}
+        for place, row in found.end_of.items():
+            if low <= place < high:
+                if first_row <= row < after:
+                    ends[place - low] = row - first_row
+                else:
+                    extra[place - low] = f'"end_row":{row}'
+        c, d = np.searchsorted(refused_rows, (first_row, after)).tolist()
+        yield Group(
+            chunks=spool.chunks[chunk:last],
+            first=first_row,
+            base_ns=found.clock.base_ns,
+            track=light.track[first_row:after],
+            event_rows=events.row[part] - first_row,
+            columns={
+                "start": events.start[part],
+                "duration": events.duration[part],
+                "own": links.own[part],
+                "step": links.step[part],
+                "parent_id": _ids(links.parent[part], events.row),
+                "launch_id": _ids(links.launch[part], events.row),
+                "op_id": _ids(links.op[part], events.row),
+                "forward_id": _ids(links.forward[part], events.row),
+                "site_id": lines.site_ids[lines.site[part]],
+                "stack_id": lines.stack_ids[lines.stack[part]],
+                "module_id": lines.module_ids[lines.module[part]],
+            },
+            words={
+                "category": (events.category[part], list(events.categories)),
+                "phase": (links.phase[part], list(PHASES)),
+                "attribution": (lines.method[part], METHODS),
+                "precision": (lines.precision[part], PRECISIONS),
+            },
+            on_device=events.on_device[part],
+            extra=extra,
+            memory={
+                name: (values[a:b] - first_row if name == "row" else values[a:b])
+                for name, values in memory.items()
+            },
+            counters=between(found.counter_rows),
+            others=between(found.other_rows),
+            refused=[(row - first_row, reason) for row, reason in found.refused[c:d]],
+            ends=ends,
+        )
+        for number in range(chunk, last):
+            spool.chunks[number] = ""
+        chunk, first_row = last, after
+
+
+def _ids(positions: npt.NDArray[Any], row: Ints) -> Ints:
+    """Positions of events as event ids; -1 where there is none."""
+    return np.where(positions >= 0, row[np.maximum(positions, 0)], -1)
+
+
+def write_dimensions(
+    text: TraceText, found: Collected, links: Links, lines: Lines, writer: RunWriter
+) -> None:
+    """Write everything that is not one row per source row."""
+    row = found.events.row
     writer.write("tracks", found.tracks)
-    if links.steps:
-        writer.write("steps", links.steps)
-    for table, dimension in (("sites", lines.sites), ("stacks", lines.stacks), ("modules", lines.modules)):
-        if dimension:
-            writer.write(table, dimension)
+    for table, data in (
+        ("steps", links.steps),
+        ("sites", lines.sites),
+        ("stacks", lines.stacks),
+        ("modules", lines.modules),
+        ("devices", device_rows(text.top_level, found)),
+    ):
+        if data:
+            writer.write(table, data)
     for kind, (sources, targets) in links.edges.items():
         if len(sources):
             writer.write(
                 "edges",
                 {
-                    "source_id": ids[sources],
+                    "source_id": row[sources],
                     "target_rank": np.full(len(sources), writer.rank, np.int32),
-                    "target_id": ids[targets],
-                    "kind": pa.array([kind] * len(sources), pa.string()).dictionary_encode(),
+                    "target_id": row[targets],
+                    "kind": [kind] * len(sources),
                 },
             )
-    if len(found.memory_rows):
-        writer.write("memory_events", memory_rows(rows, found, links, lines))
-        counts["memory_events"] = len(found.memory_rows)
-    if len(found.counter_rows):
-        written, tables = counter_rows(rows, found)
-        if tables:
-            writer.write("counters", tables)
-        counts["counter_rows"] = written
-        counts["counters"] = len(tables)
-    collectives = collective_rows(rows, found)
-    if collectives:
-        writer.write("collectives", collectives)
-    others = np.sort(np.concatenate([found.flow_rows, found.other_rows]))
-    others = np.unique(others)
-    if len(others):
-        writer.write("source_rows", _source_rows(rows, found, others))
-    counts["source_rows"] = len(others)
-    return counts
-
-
-def _event_attributes(rows: pa.Table, found: Collected, take: pa.Array) -> pa.Array:
-    attributes = rows.column("attributes").take(take).combine_chunks()
-    if isinstance(attributes, pa.ChunkedArray):
-        attributes = attributes.chunk(0) if attributes.num_chunks else pa.array([], pa.string())
-    extra: dict[int, str] = {}
-    for place in np.flatnonzero(found.end_of >= 0).tolist():
-        end = rows.column("attributes")[int(found.end_of[place])].as_py()
-        if end:
-            extra[place] = f'"end":{end}'
-    for place in np.flatnonzero(found.unfinished).tolist():
-        extra[place] = '"unfinished":true'
-    if not extra:
-        return attributes
-    values = attributes.to_pylist()
-    for place, text in extra.items():
-        old = values[place] or "{}"
-        values[place] = old[:-1] + ("," if len(old) > 2 else "") + text + "}"
-    return pa.array(values, pa.string())
-
-
-def _source_rows(rows: pa.Table, found: Collected, which: Ints) -> dict[str, Any]:
-    take = pa.array(which)
-    phase_code, phases = codes(rows, "ph")
-    words = pa.array([KINDS.get(p or "", p or "") for p in phases], pa.string())
-    kind = words.take(pa.array(phase_code[which]))
-    time = found.row_time[which]
-    identity = rows.column("id").take(take)
-    return {
-        "kind": kind.dictionary_encode(),
-        "name": pc.fill_null(rows.column("name").take(take).combine_chunks(), ""),
-        "track_id": found.row_track[which].astype(np.int32),
-        "timestamp_ns": nullable(time, time == NONE),
-        "key": pc.utf8_trim(identity, '"'),
-        "category": rows.column("cat").take(take),
-        "attributes": rows.column("attributes").take(take),
-    }
-
-
-def write_run(
-    source: Any,
-    text: TraceText,
-    rows: pa.Table,
-    found: Collected,
-    links: Links,
-    lines: Lines,
-    writer: RunWriter,
-) -> None:
-    """Everything about one trace: tables, devices, quarantine, health, manifest."""
-    counts = write_tables(rows, found, links, lines, writer)
-    devices = device_rows(text.top_level, found)
-    if devices:
-        writer.write("devices", devices)
-    for row, reason in found.refused:
-        writer.quarantine(_as_json(rows, row), reason)
     for lost in text.lost:
         writer.quarantine(lost.text.decode("utf-8", "replace"), lost.reason, lost.offset)
-    total = rows.num_rows
-    counts["quarantine"] = len(found.refused)
-    counts["source_total"] = total
-    counts["unreadable"] = len(text.lost)
-    accounted = sum(
-        counts[k]
-        for k in ("events", "merged_ends", "memory_events", "counter_rows", "source_rows", "quarantine")
-    )
-    if accounted != total:
-        raise AssertionError(f"{accounted} of {total} source rows are accounted for")
-    writer.manifest.counts = dict(counts)
-    tell(source, text, rows, found, links, lines, writer)
 
 
-def _as_json(rows: pa.Table, row: int) -> str:
-    """A refused row as the source had it, near enough to read: fields, time in microseconds."""
-    import json
-
-    data = rows.slice(row, 1).to_pylist()[0]
-    if data["odd"] is not None:
-        return str(data["odd"])
-    result: dict[str, Any] = {k: data[k] for k in ("ph", "cat", "name", "pid", "tid") if data[k] is not None}
-    for name in ("ts", "dur"):
-        if data[name] is not None:
-            sign, whole = ("-" if data[name] < 0 else ""), abs(data[name])
-            result[name] = f"{sign}{whole // 1000}.{whole % 1000:03d}"
-    if data["id"] is not None:
-        result["id"] = data["id"]
-    result["args"] = json.loads(data["args"]) if data["args"] else {}
-    if data["attributes"]:
-        result["attributes"] = json.loads(data["attributes"])
-    return json.dumps(result, ensure_ascii=False)
+def write_here(tasks: Iterator[tuple[Any, ...]]) -> Iterator[Written]:
+    """Write group after group in this process."""
+    for task in tasks:
+        yield write_group(*task)

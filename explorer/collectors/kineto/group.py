@@ -1,0 +1,209 @@
+"""Writing a stretch of a trace: the rows of a few chunks with what linking found out about them, as one part per table."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from explorer.collectors.kineto.collectives import collective_rows
+from explorer.collectors.kineto.counters import counter_rows
+from explorer.collectors.kineto.light import NONE
+from explorer.collectors.kineto.memory import memory_rows
+from explorer.collectors.kineto.spool import load
+from explorer.model.tables import TABLES
+from explorer.store.location import Location
+from explorer.store.manifest import Part
+from explorer.store.part import write_part
+
+Ints = npt.NDArray[np.int64]
+
+KINDS = {
+    "M": "metadata",
+    "s": "flow_start",
+    "t": "flow_step",
+    "f": "flow_end",
+    "P": "sample",
+    "N": "object",
+    "O": "object",
+    "D": "object",
+}
+
+
+@dataclass
+class Group:
+    """One stretch of rows, `first` being the number of its first row in the trace. Row numbers here count from `first`.
+
+    `events` holds the columns of `events` that linking made, except texts: words as (positions, list) pairs.
+    """
+
+    chunks: list[pa.Table | str]
+    first: int
+    base_ns: int
+    track: npt.NDArray[np.int32]
+    event_rows: Ints
+    columns: dict[str, Ints]
+    words: dict[str, tuple[npt.NDArray[np.int8], list[str | None]]]
+    on_device: npt.NDArray[np.bool_]
+    extra: dict[int, str]
+    """Further members of attributes, by position of the event"""
+    memory: dict[str, Ints]
+    counters: Ints
+    others: Ints
+    refused: list[tuple[int, str]]
+    ends: dict[int, int] = field(default_factory=dict)
+    """Row of the end, by position of the event, where both lie in this group"""
+
+
+@dataclass
+class Written:
+    """Parts written and rows that could not be used, as (text, reason)."""
+
+    parts: list[Part] = field(default_factory=list)
+    refused: list[tuple[str, str]] = field(default_factory=list)
+    counters: int = 0
+
+
+def write_group(group: Group, root: Location | str, rank: int, paths: dict[str, str]) -> Written:
+    """Write the group's parts to the given paths (relative to the run)."""
+    location = Location.of(root) if isinstance(root, str) else root
+    rows = pa.concat_tables([load(chunk) for chunk in group.chunks]).unify_dictionaries().combine_chunks()
+    result = Written()
+
+    def write(table: str, data: Any) -> None:
+        part = write_part(location, paths[table], TABLES[table], data, rank)
+        if part.rows:
+            result.parts.append(part)
+
+    if len(group.event_rows):
+        write("events", _events(rows, group))
+        if collectives := collective_rows(rows, group.event_rows, group.on_device, group.first):
+            write("collectives", collectives)
+    if len(group.memory["row"]):
+        write("memory_events", memory_rows(rows, group.memory, group.first, group.base_ns))
+    if len(group.counters):
+        values = counter_rows(rows, group.counters, group.track, group.base_ns)
+        result.counters = len(values["value"])
+        if result.counters:
+            write("counters", values)
+    if len(group.others):
+        write("source_rows", _source_rows(rows, group))
+    result.refused = [(as_json(rows, row), reason) for row, reason in group.refused]
+    return result
+
+
+def nullable(
+    values: npt.NDArray[Any], absent: npt.NDArray[np.bool_], kind: pa.DataType | None = None
+) -> pa.Array:
+    """Integers with nulls."""
+    return pa.array(np.where(absent, 0, values), kind or pa.int64(), mask=absent)
+
+
+def chosen(which: npt.NDArray[Any], words: list[str | None]) -> pa.DictionaryArray:
+    """Positions in a list of words as a dictionary column; None is null."""
+    absent = np.array([word is None for word in words], bool)
+    codes = pa.array(which.astype(np.int32), mask=absent[which] if len(words) else None)
+    return pa.DictionaryArray.from_arrays(codes, pa.array([word or "" for word in words], pa.string()))
+
+
+def taken(rows: pa.Table, name: str, which: Ints) -> pa.Array:
+    """A column at some rows, as one array."""
+    column = rows.column(name).take(pa.array(which))
+    combined = column.combine_chunks()
+    if isinstance(combined, pa.ChunkedArray):
+        return combined.chunk(0) if combined.num_chunks else pa.array([], combined.type)
+    return combined
+
+
+def filled(column: pa.Array) -> pa.Array:
+    """A text column with "" for null."""
+    if not column.null_count:
+        return column
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(pa.string())
+    return pc.fill_null(column, "")
+
+
+def _events(rows: pa.Table, group: Group) -> dict[str, Any]:
+    which, columns = group.event_rows, group.columns
+    data: dict[str, Any] = {
+        "event_id": which + group.first,
+        "track_id": group.track[which],
+        "name": filled(taken(rows, "name", which)),
+        "start_ns": columns["start"],
+        "duration_ns": columns["duration"],
+        "self_ns": columns["own"],
+        "step": nullable(columns["step"], columns["step"] < 0, pa.int32()),
+        "correlation_id": taken(rows, "correlation_id", which),
+        "flops": taken(rows, "flops", which),
+        "size_bytes": taken(rows, "size_bytes", which),
+        "shapes": taken(rows, "shapes", which),
+        "dtypes": taken(rows, "dtypes", which),
+        "attributes": _attributes(rows, group),
+    }
+    for name in ("parent_id", "launch_id", "op_id", "forward_id"):
+        data[name] = nullable(columns[name], columns[name] < 0)
+    for name in ("site_id", "stack_id", "module_id"):
+        data[name] = nullable(columns[name], columns[name] == 0)
+    for name, (positions, words) in group.words.items():
+        data[name] = chosen(positions, words)
+    return data
+
+
+def _attributes(rows: pa.Table, group: Group) -> pa.Array:
+    attributes = taken(rows, "attributes", group.event_rows)
+    if not group.extra and not group.ends:
+        return attributes
+    values = attributes.to_pylist()
+    for place, text in group.extra.items():
+        values[place] = _with(values[place], text)
+    for place, row in group.ends.items():
+        end = rows.column("attributes")[row].as_py()
+        if end:
+            values[place] = _with(values[place], f'"end":{end}')
+    return pa.array(values, pa.string())
+
+
+def _with(text: str | None, member: str) -> str:
+    old = text or "{}"
+    return old[:-1] + ("," if len(old) > 2 else "") + member + "}"
+
+
+def _source_rows(rows: pa.Table, group: Group) -> dict[str, Any]:
+    which = group.others
+    time = np.asarray(pc.fill_null(taken(rows, "ts", which), NONE))
+    absent = (time == NONE) | (np.abs(time) >= 1 << 62)
+    phases = taken(rows, "ph", which)
+    kinds = [KINDS.get(phase or "", phase or "") for phase in phases.dictionary.to_pylist()]
+    return {
+        "kind": pa.array(kinds, pa.string()).take(phases.indices).dictionary_encode(),
+        "name": filled(taken(rows, "name", which)),
+        "track_id": group.track[which],
+        "timestamp_ns": nullable(np.where(absent, 0, time) + group.base_ns, absent),
+        "key": taken(rows, "id", which),
+        "category": taken(rows, "cat", which),
+        "attributes": taken(rows, "attributes", which),
+    }
+
+
+def as_json(rows: pa.Table, row: int) -> str:
+    """A row that cannot be used, with its fields as the source had them; times in microseconds."""
+    data = rows.slice(row, 1).to_pylist()[0]
+    if data["odd"] is not None:
+        return str(data["odd"])
+    result: dict[str, Any] = {k: data[k] for k in ("ph", "cat", "name", "pid", "tid") if data[k] is not None}
+    for name in ("ts", "dur"):
+        if data[name] is not None:
+            sign, whole = ("-" if data[name] < 0 else ""), abs(data[name])
+            result[name] = f"{sign}{whole // 1000}.{whole % 1000:03d}"
+    for name in ("correlation_id", "size_bytes", "shapes", "dtypes"):
+        if data[name] is not None:
+            result[name] = data[name]
+    if data["attributes"]:
+        result |= json.loads(data["attributes"])
+    return json.dumps(result, ensure_ascii=False)

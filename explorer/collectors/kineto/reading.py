@@ -1,0 +1,111 @@
+"""Reading and writing the chunks of a trace: in this process while it is small, in worker processes when it is large."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from types import TracebackType
+from typing import Any
+
+from explorer.collectors.kineto.group import Written, write_group
+from explorer.collectors.kineto.light import Distilled, LightGatherer, LightRows, distil
+from explorer.collectors.kineto.rows import read_rows
+from explorer.collectors.kineto.splitter import TraceText
+from explorer.collectors.kineto.spool import Spool, store
+from explorer.collectors.options import ImportOptions
+from explorer.collectors.source import Source
+from explorer.collectors.workers import Workers
+
+PARALLEL_BYTES = 48 << 20
+"""Decompressed size from which starting processes pays."""
+EXPANSION = 12
+"""How much a compressed trace is taken to expand by when deciding that."""
+
+
+def read_and_store(text: bytes, path: str) -> Distilled:
+    """Decode a chunk into the scratch folder; the light part is the result."""
+    rows = read_rows(text)
+    store(rows, path)
+    return distil(rows)
+
+
+class Reader:
+    """Owns the worker processes of one import."""
+
+    def __init__(self, source: Source, options: ImportOptions) -> None:
+        size = source.size_bytes * (1 if source.container == "plain" else EXPANSION)
+        wanted = options.processes or min(
+            len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, 8
+        )
+        self._count = wanted if size >= PARALLEL_BYTES and wanted > 1 else 0
+        self._in_memory = size < 4 * PARALLEL_BYTES and not self._count
+        self._progress = options.progress
+        self._size = source.size_bytes
+        self._container = source.container
+        self._workers: Workers | None = None
+
+    def __enter__(self) -> Reader:
+        if self._count:
+            self._workers = Workers(self._count)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._workers is not None:
+            self._workers.close()
+
+    def read(self, text: TraceText, spool: Spool) -> LightRows:
+        """Decode every chunk into the spool."""
+        gatherer = LightGatherer()
+        for distilled in self._distilled(text, spool):
+            gatherer.add(distilled)
+            spool.counts.append(distilled.count)
+            self._show(text)
+        return gatherer.finish()
+
+    def _distilled(self, text: TraceText, spool: Spool) -> Iterator[Distilled]:
+        if self._workers is None:
+            for number, chunk in enumerate(text.chunks()):
+                rows = read_rows(chunk.text)
+                if self._in_memory:
+                    spool.chunks.append(rows)
+                else:
+                    store(rows, spool.path(number))
+                    spool.chunks.append(spool.path(number))
+                yield distil(rows)
+            return
+        calls = ((chunk.text, self._place(spool)) for chunk in text.chunks())
+        yield from self._in_order(read_and_store, calls)
+
+    @staticmethod
+    def _place(spool: Spool) -> str:
+        path = spool.path(len(spool.chunks))
+        spool.chunks.append(path)
+        return path
+
+    def write(self, tasks: Iterator[tuple[Any, ...]]) -> Iterator[Written]:
+        """Write groups, in order."""
+        if self._workers is None:
+            for task in tasks:
+                yield write_group(*task)
+        else:
+            yield from self._in_order(write_group, tasks)
+
+    def _in_order(self, function: Callable[..., Any], calls: Iterator[tuple[Any, ...]]) -> Iterator[Any]:
+        """Results in the order of the calls, a few calls ahead, so that memory stays bounded."""
+        assert self._workers is not None
+        waiting: deque[Future[Any]] = deque()
+        for call in calls:
+            waiting.append(self._workers.submit(function, *call))
+            while len(waiting) > 2 * self._count or (waiting and waiting[0].done()):
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+    def _show(self, text: TraceText) -> None:
+        if self._progress is not None:
+            done = text.bytes_read if self._container == "plain" else text.bytes_read // EXPANSION
+            self._progress(min(done, self._size), self._size)

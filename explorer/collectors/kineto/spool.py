@@ -1,0 +1,49 @@
+"""Decoded chunks on their way from reading to writing: in memory while they are few, in a scratch folder after that."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.ipc as ipc
+
+_OPTIONS = ipc.IpcWriteOptions(compression="lz4")
+
+
+def store(rows: pa.Table, path: str) -> None:
+    """Write a chunk to the scratch folder."""
+    with pa.OSFile(path, "wb") as file, ipc.new_file(file, rows.schema, options=_OPTIONS) as writer:
+        writer.write_table(rows)
+
+
+def load(stored: pa.Table | str) -> pa.Table:
+    """A chunk, from memory or from the scratch folder."""
+    if isinstance(stored, pa.Table):
+        return stored
+    with pa.OSFile(stored, "rb") as file:
+        return ipc.open_file(file).read_all()
+
+
+@dataclass
+class Spool:
+    """The chunks of one trace in order, with the number of rows of each."""
+
+    chunks: list[pa.Table | str] = field(default_factory=list)
+    counts: list[int] = field(default_factory=list)
+    _folder: str | None = None
+
+    def path(self, number: int) -> str:
+        """Where chunk `number` is stored when it does not stay in memory."""
+        if self._folder is None:
+            self._folder = tempfile.mkdtemp(prefix="neuron-explorer-import-")
+        return os.path.join(self._folder, f"{number}.arrow")
+
+    def close(self) -> None:
+        """Remove everything."""
+        self.chunks.clear()
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder = None

@@ -1,0 +1,138 @@
+"""Worker processes that run functions of this package. Unlike multiprocessing's, they never run the user's main module again."""
+
+from __future__ import annotations
+
+import importlib
+import pickle
+import queue
+import struct
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import IO, Any
+
+_LENGTH = struct.Struct("<Q")
+
+
+class WorkerDied(RuntimeError):
+    """A worker process ended in the middle of its work, for instance for lack of memory."""
+
+
+class Workers:
+    """`count` processes; each call runs in whichever is free."""
+
+    def __init__(self, count: int) -> None:
+        self._calls: queue.Queue[tuple[Future[Any], bytes] | None] = queue.Queue()
+        self._threads = [threading.Thread(target=self._serve, daemon=True) for _ in range(count)]
+        self._processes: list[subprocess.Popen[bytes]] = []
+        for thread in self._threads:
+            thread.start()
+
+    def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
+        """Run a module-level function of this package in a worker."""
+        future: Future[Any] = Future()
+        call = pickle.dumps((function.__module__, function.__name__, arguments), pickle.HIGHEST_PROTOCOL)
+        self._calls.put((future, call))
+        return future
+
+    def close(self) -> None:
+        """End the processes; calls that have not begun are dropped."""
+        while True:
+            try:
+                self._calls.get_nowait()
+            except queue.Empty:
+                break
+        for _ in self._threads:
+            self._calls.put(None)
+        for process in self._processes:
+            process.kill()
+        for thread in self._threads:
+            thread.join()
+
+    def _serve(self) -> None:
+        process = subprocess.Popen(
+            [sys.executable, "-c", "from explorer.collectors.workers import work; work()"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=_environment(),
+        )
+        self._processes.append(process)
+        assert process.stdin is not None
+        assert process.stdout is not None
+        with process:
+            while (item := self._calls.get()) is not None:
+                future, call = item
+                try:
+                    _send(process.stdin, call)
+                    good, value = pickle.loads(_receive(process.stdout))
+                except (OSError, EOFError, ValueError):
+                    future.set_exception(
+                        WorkerDied("a worker process ended unexpectedly; is there enough memory?")
+                    )
+                    continue
+                if good:
+                    future.set_result(value)
+                else:
+                    future.set_exception(value)
+            process.stdin.close()
+            process.kill()
+
+
+def _environment() -> dict[str, str]:
+    """The same import path, and one thread per library: the processes are the parallelism."""
+    import os
+
+    path = os.pathsep.join(p or os.getcwd() for p in sys.path)
+    return {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "ARROW_IO_THREADS": "1"}
+
+
+def _send(stream: IO[bytes], data: bytes) -> None:
+    stream.write(_LENGTH.pack(len(data)))
+    stream.write(data)
+    stream.flush()
+
+
+def _receive(stream: IO[bytes]) -> bytes:
+    header = stream.read(_LENGTH.size)
+    if len(header) < _LENGTH.size:
+        raise EOFError
+    (length,) = _LENGTH.unpack(header)
+    data = stream.read(length)
+    if len(data) < length:
+        raise EOFError
+    return data
+
+
+def work() -> None:
+    """The loop of a worker process: calls from standard input, results to standard output."""
+    import os
+    import signal
+
+    import pyarrow as pa
+
+    # Ctrl-C is for the parent, which ends the workers itself.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    pa.set_cpu_count(1)
+    stream = sys.stdin.buffer
+    # Whatever a library prints must not get between the results.
+    results = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    while True:
+        try:
+            module, name, arguments = pickle.loads(_receive(stream))
+        except EOFError:
+            return
+        try:
+            answer: tuple[bool, Any] = (True, getattr(importlib.import_module(module), name)(*arguments))
+        except BaseException as error:
+            answer = (False, error)
+        try:
+            data = pickle.dumps(answer, pickle.HIGHEST_PROTOCOL)
+        except Exception as error:
+            data = pickle.dumps((False, RuntimeError(f"{answer[1]!r} ({error})")))
+        try:
+            _send(results, data)
+        except OSError:
+            return
