@@ -5,7 +5,9 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from explorer.analysis.capture_windows import CAPTURE_WINDOWS
 from explorer.analysis.neuron.computed_tables import NEURON_COMPUTED
+from explorer.analysis.rank_info import RANK_INFO
 from explorer.analysis.rollup import ROLLUPS, load, table_of
 from explorer.model.schema import Column, Table
 
@@ -59,6 +61,8 @@ RANK_CLOCKS = Table(
 
 COMPUTED: dict[str, tuple[Table, str]] = {
     "critical_path": (CRITICAL_PATH, "explorer.analysis.critical_path.compute"),
+    "rank_info": (RANK_INFO, "explorer.analysis.rank_info"),
+    "capture_windows": (CAPTURE_WINDOWS, "explorer.analysis.capture_windows"),
     "rank_clocks": (RANK_CLOCKS, "explorer.analysis.ranks.clocks"),
     **{name: (table_of(name), "explorer.analysis.rollup") for name in ROLLUPS},
     **NEURON_COMPUTED,

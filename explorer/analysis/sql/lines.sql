@@ -3,7 +3,7 @@
 -- backward pass are charged to the line of their forward op, not to loss.backward(). cost_ns = python_ns + charged_ns
 -- adds up over lines to the recorded host time. Ranks without host_states (imported traces) have op and runtime time by
 -- the line of the event, and Python time from recorded Python functions.
--- Needs: line_states, host_states, event_lines, events, device_tracks, sites
+-- Needs: line_states, host_states, event_lines, events, device_tracks, sites, rank_info
 -- Columns
 --   site_id BIGINT - Source line (sites)
 --   file VARCHAR - File of the line
@@ -17,6 +17,7 @@
 --   other_ns BIGINT ns Part of it in runtime calls, waits, compilation, collection or I/O outside ops
 --   charged_ns BIGINT ns Host time of the ops and calls this line is responsible for, backward passes included
 --   cost_ns BIGINT ns python_ns + charged_ns
+--   corrected_cost_ns BIGINT ns cost_ns without what recording its ops and line states cost; never less than a tenth of cost_ns
 --   device_ns BIGINT ns Device time of the work this line is responsible for
 --   calls BIGINT - Times a thread came to this line (from host_states); null where the run holds none
 --   ops BIGINT - Ops this line is responsible for
@@ -30,12 +31,15 @@ WITH stateful AS (
     FROM line_states
     GROUP BY site_id
 ), visited AS (
-    SELECT site_id, count(*) AS calls FROM host_states GROUP BY site_id
+    SELECT h.site_id, count(*) AS calls, sum(i.line_cost_ns) AS recording_ns
+    FROM host_states AS h JOIN rank_info AS i USING (rank)
+    GROUP BY h.site_id
 ), charged AS (
     SELECT l.site_id,
            sum(l.share * e.self_ns) FILTER (d.track_id IS NULL AND e.category NOT IN ('python', 'annotation', 'step', 'overhead', 'other')
                                               AND (s.rank IS NULL OR e.category <> 'data')) AS charged_ns,
            count(*) FILTER (e.category = 'op') AS ops,
+           sum(l.share * i.op_cost_ns) FILTER (e.category = 'op') AS recording_ns,
            sum(l.share * e.duration_ns) FILTER (d.track_id IS NOT NULL AND e.category IN ('kernel', 'copy', 'fill', 'collective', 'instruction', 'dma')) AS device_ns,
            count(*) FILTER (d.track_id IS NOT NULL AND e.category IN ('kernel', 'copy', 'fill', 'collective', 'instruction', 'dma')) AS kernels,
            sum(e.self_ns) FILTER (s.rank IS NULL AND d.track_id IS NULL AND e.category = 'op') AS op_ns,
@@ -45,6 +49,7 @@ WITH stateful AS (
     LEFT JOIN event_lines AS l USING (rank, event_id)
     LEFT JOIN device_tracks AS d ON d.rank = e.rank AND d.track_id = e.track_id
     LEFT JOIN stateful AS s ON s.rank = e.rank
+    LEFT JOIN rank_info AS i ON i.rank = e.rank
     GROUP BY l.site_id
 ), joined AS (
     SELECT coalesce(c.site_id, x.site_id) AS site_id,
@@ -52,7 +57,7 @@ WITH stateful AS (
            coalesce(x.other_ns, 0) + coalesce(c.other_ns, 0) AS other_ns,
            coalesce(x.python_ns, 0) + coalesce(c.python_ns, 0) AS python_ns,
            round(coalesce(c.charged_ns, 0)) AS charged_ns, round(coalesce(c.device_ns, 0)) AS device_ns,
-           coalesce(c.ops, 0) AS ops, coalesce(c.kernels, 0) AS kernels
+           coalesce(c.recording_ns, 0) AS recording_ns, coalesce(c.ops, 0) AS ops, coalesce(c.kernels, 0) AS kernels
     FROM charged AS c
     FULL JOIN executed AS x ON x.site_id IS NOT DISTINCT FROM c.site_id
 ), shared AS (
@@ -62,7 +67,9 @@ WITH stateful AS (
 )
 SELECT s.site_id, s.file, s.line, s.function, s.code, s.is_user, (j.op_ns + j.python_ns + j.other_ns)::BIGINT AS host_ns,
        j.op_ns::BIGINT AS op_ns, j.python_ns::BIGINT AS python_ns, j.other_ns::BIGINT AS other_ns,
-       j.charged_ns::BIGINT AS charged_ns, (j.python_ns + j.charged_ns)::BIGINT AS cost_ns, j.device_ns::BIGINT AS device_ns,
+       j.charged_ns::BIGINT AS charged_ns, (j.python_ns + j.charged_ns)::BIGINT AS cost_ns,
+       round(greatest(j.python_ns + j.charged_ns - j.recording_ns - coalesce(v.recording_ns, 0), (j.python_ns + j.charged_ns) / 10))::BIGINT
+           AS corrected_cost_ns, j.device_ns::BIGINT AS device_ns,
        v.calls, j.ops, j.kernels, j.share, j.device_share
 FROM shared AS j
 JOIN sites AS s ON s.site_id = j.site_id

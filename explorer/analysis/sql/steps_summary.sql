@@ -1,5 +1,6 @@
--- steps_summary: each step of each rank: its time, its ops, its device work. A rank without steps is one step.
--- Needs: step_windows, rank_extent, events, breakdown, device_tracks
+-- steps_summary: each step of each rank: its time, its ops, its device work, what recording it cost. A rank without steps
+-- is one step.
+-- Needs: step_windows, rank_extent, capture_pauses, events, breakdown, device_tracks, host_states, rank_info
 -- Columns
 --   rank INTEGER - Process rank
 --   step INTEGER - Step number; null for a rank without steps
@@ -12,6 +13,9 @@
 --   idle_ns BIGINT ns Time in which it did not
 --   ops BIGINT - Framework ops that carry this step
 --   kernels BIGINT - Device events that carry this step
+--   recording_ns BIGINT ns What recording cost the host in the step: ops and line states times their measured cost
+--   corrected_wall_ns BIGINT ns wall_ns without it; with a device at most its idle time is taken off, as recording under device
+--     work costs nothing; never less than a tenth of wall_ns
 WITH counted AS (
     SELECT e.rank, e.step, count(*) FILTER (category = 'op') AS ops,
            count(*) FILTER (d.track_id IS NOT NULL
@@ -19,17 +23,32 @@ WITH counted AS (
     FROM events AS e
     LEFT JOIN device_tracks AS d USING (rank, track_id)
     GROUP BY e.rank, e.step
+), stated AS (
+    SELECT h.rank, CASE WHEN h.start_ns < s.end_ns THEN s.step END AS step, count(*) AS states
+    FROM host_states AS h
+    ASOF LEFT JOIN step_windows AS s ON s.rank = h.rank AND h.start_ns >= s.start_ns
+    GROUP BY ALL
 ), busiest AS (
     SELECT DISTINCT ON (rank, step) * FROM breakdown ORDER BY rank, step, busy_ns DESC, device
+), paused AS (
+    SELECT rank, sum(end_ns - start_ns)::BIGINT AS pause_ns FROM capture_pauses GROUP BY rank
 ), windows AS (
     SELECT rank, step, start_ns, wall_ns, complete, phase FROM step_windows
     UNION ALL
-    SELECT rank, NULL, start_ns, end_ns - start_ns, true, NULL
-    FROM rank_extent WHERE rank NOT IN (SELECT rank FROM step_windows)
+    SELECT rank, NULL, start_ns, end_ns - start_ns - coalesce(pause_ns, 0), true, NULL
+    FROM rank_extent LEFT JOIN paused USING (rank) WHERE rank NOT IN (SELECT rank FROM step_windows)
+), joined AS (
+    SELECT w.rank, w.step, w.start_ns, w.wall_ns, w.complete, w.phase, b.device, coalesce(b.busy_ns, 0) AS busy_ns,
+           coalesce(b.idle_ns, w.wall_ns) AS idle_ns, coalesce(c.ops, 0) AS ops, coalesce(c.kernels, 0) AS kernels,
+           round(coalesce(c.ops, 0) * i.op_cost_ns + coalesce(h.states, 0) * i.line_cost_ns)::BIGINT AS recording_ns
+    FROM windows AS w
+    LEFT JOIN rank_info AS i USING (rank)
+    LEFT JOIN busiest AS b ON b.rank = w.rank AND b.step IS NOT DISTINCT FROM w.step
+    LEFT JOIN counted AS c ON c.rank = w.rank AND c.step IS NOT DISTINCT FROM w.step
+    LEFT JOIN stated AS h ON h.rank = w.rank AND h.step IS NOT DISTINCT FROM w.step
 )
-SELECT w.rank, w.step, w.start_ns, w.wall_ns, w.complete, w.phase, b.device, coalesce(b.busy_ns, 0) AS busy_ns,
-       coalesce(b.idle_ns, w.wall_ns) AS idle_ns, coalesce(c.ops, 0) AS ops, coalesce(c.kernels, 0) AS kernels
-FROM windows AS w
-LEFT JOIN busiest AS b ON b.rank = w.rank AND b.step IS NOT DISTINCT FROM w.step
-LEFT JOIN counted AS c ON c.rank = w.rank AND c.step IS NOT DISTINCT FROM w.step
-ORDER BY w.rank, w.start_ns
+SELECT rank, step, start_ns, wall_ns, complete, phase, device, busy_ns, idle_ns, ops, kernels, recording_ns,
+       greatest(wall_ns - CASE WHEN device = 'cpu' THEN recording_ns ELSE least(recording_ns, idle_ns) END, wall_ns // 10)
+           AS corrected_wall_ns
+FROM joined
+ORDER BY rank, start_ns

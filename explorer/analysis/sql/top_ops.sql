@@ -13,7 +13,9 @@
 --   site_id           bigint   -     Responsible line: of a backward op the line of its forward op
 --   executing_site_id bigint   -     Line that was executing: of a backward op the line that called backward
 --   parent_name       varchar  -     Name of the annotation or range around it, if any
-SELECT e.rank, e.event_id, e.track_id, e.step, e.phase, e.name, e.start_ns, e.duration_ns,
+SELECT e.rank, e.event_id, e.track_id, e.step,
+  coalesce(e.phase, CASE WHEN e.name LIKE 'autograd::engine::evaluate_function%' OR e.name LIKE '%Backward%' THEN 'backward' END) AS phase,
+  e.name, e.start_ns, e.duration_ns,
   coalesce(e.site_id, k.site_id) AS site_id, coalesce(k.site_id, e.site_id) AS executing_site_id, p.name AS parent_name
 FROM events e
 LEFT JOIN events p ON p.rank = e.rank AND p.event_id = e.parent_id
