@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 import sysconfig
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -29,9 +28,10 @@ def command(
     common slow habits left in. It is recorded like any program of yours, by neuron-explorer record.
     """
     from explorer.cli.bottlenecks import print_findings
+    from explorer.cli.machine import installed
     from explorer.cli.output import note, print_json
 
-    if find_spec("torch") is None:
+    if not installed("torch"):
         raise MissingExtra("torch", "capture", "Recording")
     program = demo_program()
     arguments = [str(program), "--steps", str(steps), *(["--fixed"] if fixed else [])]

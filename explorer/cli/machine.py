@@ -102,7 +102,7 @@ def probe_torch() -> dict[str, Any]:
 
     Returns {"error": reason} where torch is absent or does not load.
     """
-    if find_spec("torch") is None:
+    if not installed("torch"):
         return {"error": "not installed", "absent": True}
     try:
         done = subprocess.run(
@@ -254,7 +254,7 @@ def _telemetry() -> Check:
     found = ["process (/proc)" if os.path.exists("/proc/self/stat") else "process (psutil)"]
     missing = ""
     if os.path.exists("/proc/driver/nvidia/version"):
-        if find_spec("pynvml"):
+        if installed("pynvml"):
             found.append("NVIDIA (NVML)")
         else:
             missing = 'For GPU power, clocks and memory: pip install "neuron-explorer[capture]"'
@@ -304,13 +304,14 @@ def _extras() -> Check:
     have: list[str] = []
     lack: list[str] = []
     for extra, package in _EXTRAS.items():
-        (have if _installed(package) else lack).append(extra)
+        (have if installed(package) else lack).append(extra)
     found = f"installed: {', '.join(have) or 'none'}"
     remedy = f'Absent: {", ".join(lack)} (pip install "neuron-explorer[{lack[0]}]")' if lack else ""
     return Check("extras", "ok", found, remedy)
 
 
-def _installed(package: str) -> bool:
+def installed(package: str) -> bool:
+    """Whether a package can be imported, without importing it."""
     try:
         return find_spec(package) is not None
     except ModuleNotFoundError:
