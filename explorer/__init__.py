@@ -5,6 +5,7 @@ Importing this package loads none of torch, pandas, duckdb or textual; each name
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
@@ -28,5 +29,8 @@ def __getattr__(name: str) -> Any:
     if name in _HOME:
         from importlib import import_module
 
-        return getattr(import_module(_HOME[name]), name)
+        value = getattr(import_module(_HOME[name]), name)
+        if "IPython" in sys.modules and name in ("Run", "open_run"):
+            import_module("explorer.report.notebook").install()
+        return value
     raise AttributeError(f"module 'explorer' has no attribute {name!r}")

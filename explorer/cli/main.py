@@ -54,6 +54,8 @@ VERBS: dict[str, Verb] = {
     "memory": Verb("memory", "Read", "Allocated and reserved memory"),
     "health": Verb("health", "Read", "What is missing, broken, repaired or doubtful"),
     "query": Verb("query", "Read", "SQL over a run, read-only and bounded"),
+    "report": Verb("report", "Share", "The answers as one HTML file, or Markdown"),
+    "export": Verb("export", "Share", "A run as a file for Perfetto, speedscope, spreadsheets, Prometheus"),
     "diff": Verb("diff", "Compare", "What changed between two runs, and what explains it"),
     "check": Verb("check", "Compare", "Hold a run to its budget: a gate for CI"),
     "schema": Verb("schema", "Look after runs", "Every table, view and column, with its meaning"),

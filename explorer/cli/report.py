@@ -1,0 +1,63 @@
+"""`report`: the answers as a file to share."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated
+
+import typer
+
+from explorer.cli.options import RunArgument
+from explorer.model.errors import UsageError
+
+FORMATS = ("html", "md")
+
+
+def command(
+    run: RunArgument,
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Where to write it; - for standard output",
+            show_default=False,
+        ),
+    ] = None,
+    format_: Annotated[
+        str | None,
+        typer.Option(
+            "--format", metavar="html|md", help="Default: by the file's ending, else html", show_default=False
+        ),
+    ] = None,
+) -> int:
+    """The answers as one file: HTML that opens offline anywhere, or Markdown for a pull request."""
+    kind = format_ or ("md" if output and output.endswith((".md", ".markdown")) else "html")
+    if kind not in FORMATS:
+        raise UsageError(f"There is no report format '{kind}'.", f"Choose one of: {', '.join(FORMATS)}.")
+    from explorer.cli.output import note
+    from explorer.cli.source_run import open_source
+
+    opened = open_source(run)
+    if kind == "html":
+        from explorer.report.html import html_report
+
+        text = html_report(opened.run)
+    else:
+        from explorer.report.markdown import markdown_report
+
+        text = markdown_report(opened.run)
+    if output == "-" or (output is None and kind == "md"):
+        print(text, end="")
+        return opened.exit_code
+    target = output or f"{os.path.basename(opened.run.directory.rstrip('/'))}.html"
+    try:
+        with open(target, "w", encoding="utf-8", errors="surrogateescape") as file:
+            file.write(text)
+    except OSError as error:
+        raise UsageError(
+            f"Cannot write {target}: {error.strerror or error}.", "Choose another file with -o."
+        ) from error
+    note(f"report: {target}")
+    return opened.exit_code

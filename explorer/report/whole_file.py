@@ -1,0 +1,26 @@
+"""Writing a file whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def whole_file(path: str | os.PathLike[str]) -> Iterator[str]:
+    """A temporary name beside the target, renamed to it on success and removed otherwise."""
+    target = os.fspath(path)
+    temporary = f"{target}.{os.getpid()}.tmp"
+    try:
+        yield temporary
+        os.replace(temporary, target)
+    finally:
+        if os.path.exists(temporary):
+            os.unlink(temporary)
+
+
+def write_whole(path: str | os.PathLike[str], data: bytes) -> None:
+    """Write bytes. Raises OSError when the file cannot be written."""
+    with whole_file(path) as temporary, open(temporary, "wb") as file:
+        file.write(data)

@@ -1,0 +1,213 @@
+"""The HTML report: complete, escaped, alone, and alive in a real browser."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from explorer.analysis.run import Run, open_run
+from explorer.cli.main import main
+from explorer.report.html import html_report
+from explorer.report.html.markup import Markup, json_script, tag, text
+from explorer.report.markdown import markdown_report
+from explorer.store.writer import RunWriter
+from tests.agent.conftest import write_run
+from tests.analysis.ranks.job import Job
+from tests.report.browser import open_page
+
+EVIL = '<script>alert("x")</script>'
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return open_run(write_run(tmp_path_factory.mktemp("report") / "run"))
+
+
+@pytest.fixture(scope="module")
+def page(run: Run) -> str:
+    return html_report(run)
+
+
+class Counter(HTMLParser):
+    """Tags that stay open, links that leave, ids."""
+
+    VOID = ("meta", "input", "br", "link", "img")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stack: list[str] = []
+        self.faults: list[str] = []
+        self.ids: list[str] = []
+
+    def handle_starttag(self, name: str, attributes: list[tuple[str, str | None]]) -> None:
+        for key, value in attributes:
+            if key == "id":
+                self.ids.append(str(value))
+            if key in ("src", "href") and not str(value).startswith("#"):
+                self.faults.append(f"{name} {key}={value}")
+        if name not in self.VOID:
+            self.stack.append(name)
+
+    def handle_endtag(self, name: str) -> None:
+        if not self.stack or self.stack.pop() != name:
+            self.faults.append(f"</{name}>")
+
+
+def parsed(page: str) -> Counter:
+    counter = Counter()
+    counter.feed(page)
+    return counter
+
+
+def test_the_page_is_well_formed_and_refers_to_nothing_outside(page: str) -> None:
+    counter = parsed(page)
+    assert counter.faults == []
+    assert counter.stack == []
+    assert len(counter.ids) == len(set(counter.ids))
+    assert "default-src 'none'" in page
+    assert len(page) < 6_000_000
+
+
+def test_the_answer_comes_first(page: str) -> None:
+    order = [
+        page.index(f'id="{name}"')
+        for name in (
+            "findings",
+            "steps",
+            "timeline",
+            "lines",
+            "ops",
+            "kernels",
+            "health",
+            "environment",
+            "method",
+        )
+    ]
+    assert order == sorted(order)
+    assert "train.py:9" in page[: page.index('id="steps"')]
+    assert '<div class="row here"><span class="number">9</span>' in page
+
+
+def test_names_are_text_everywhere(tmp_path: Path) -> None:
+    with RunWriter(tmp_path / EVIL.replace("/", "_")) as writer:
+        writer.write(
+            "tracks",
+            [
+                {"track_id": 1, "kind": "stream", "device_type": "cuda", "device_index": 0, "label": EVIL},
+                {"track_id": 2, "kind": "thread", "device_type": "cpu", "label": EVIL},
+            ],
+        )
+        row = {"start_ns": 0, "duration_ns": 100, "self_ns": 100, "site_id": 1, "stack_id": 1, "module_id": 1}
+        writer.write(
+            "events",
+            [
+                {"event_id": 1, "track_id": 1, "category": "kernel", "name": EVIL, **row},
+                {"event_id": 2, "track_id": 2, "category": "op", "name": EVIL, **row},
+            ],
+        )
+        writer.write(
+            "sites",
+            [{"site_id": 1, "file": EVIL, "line": 1, "function": EVIL, "code": EVIL, "is_user": True}],
+        )
+        writer.write("stacks", [{"stack_id": 1, "depth": 0, "site_id": 1}])
+        writer.write("modules", [{"module_id": 1, "path": EVIL, "class_name": EVIL}])
+        writer.health(EVIL, "warning", 1, EVIL, EVIL)
+        writer.manifest.command = [EVIL]
+    page = html_report(open_run(writer.directory))
+    assert parsed(page).faults == []
+    assert "alert(" not in re.sub(
+        r"&lt;script&gt;alert\(&quot;x&quot;\)|\\u003cscript\\u003ealert\(", "", page
+    )
+    assert EVIL not in page
+    outside_code = re.sub(r"`[^`]*`", "", markdown_report(open_run(writer.directory)))
+    assert EVIL not in outside_code
+    assert "<" not in outside_code.replace("\\<", "")
+
+
+def test_markup_escapes_text_attributes_and_data() -> None:
+    assert (
+        tag("a", "<b>", title='"&', class_="x", hidden=None, open=True)
+        == '<a title="&quot;&amp;" class="x" open>&lt;b&gt;</a>'
+    )
+    assert tag("i", Markup("<b>")) == "<i><b></i>"
+    assert text("a\x1b[31m\u202eb") == "a�[31m�b"
+    data = {"x": "</script><!--&"}
+    body = json_script("d", data)
+    assert "</script><" not in body
+    assert json.loads(re.sub(r"<.*?>", "", body, count=1).removesuffix("</script>")) == data
+
+
+@pytest.mark.slow
+def test_a_real_browser_draws_it_and_asks_for_nothing(page: str, tmp_path: Path) -> None:
+    script = """<script>setTimeout(function () {
+      const head = document.querySelector('#ops th:nth-child(2) button'); head.click();
+      const cells = Array.from(document.querySelectorAll('#lines tbody tr td:nth-child(3)'));
+      document.querySelector('#lines th:nth-child(3) button').click();
+      const sorted = Array.from(document.querySelectorAll('#lines tbody tr td:nth-child(3)')).map((c) => Number(c.dataset.value));
+      const filter = document.querySelector('#lines input'); filter.value = 'loss'; filter.dispatchEvent(new Event('input'));
+      const left = document.querySelectorAll('#lines tbody tr:not([hidden])').length;
+      document.getElementById('theme').click();
+      document.title = JSON.stringify({rows: cells.length, sorted: sorted, left: left, asked: performance.getEntriesByType('resource').length, theme: document.documentElement.dataset.theme});
+    }, 6000);</script></body>"""
+    file = tmp_path / "report.html"
+    file.write_text(page.replace("</body>", script))
+    opened = open_page(file, tmp_path)
+    assert opened.console == []
+    assert opened.requests == []
+    assert 'data-drawn="yes"' in opened.dom
+    assert opened.dom.count('class="main-svg"') >= 3
+    title = re.search(r"<title>(.*?)</title>", opened.dom)
+    assert title is not None
+    seen = json.loads(title[1].replace("&quot;", '"'))
+    assert seen["rows"] == 3
+    assert seen["sorted"] == sorted(seen["sorted"], reverse=True)
+    assert seen["left"] == 1
+    assert seen["asked"] == 0
+    assert seen["theme"] == "dark"
+
+
+def test_many_ranks_have_a_heat_map(tmp_path: Path) -> None:
+    page = html_report(open_run(Job(ranks=3, steps=6).write(tmp_path / "run")))
+    found = re.search(r'<script type="application/json" id="figures">(.*?)</script>', page)
+    assert found is not None
+    figure = json.loads(found[1])["ranks"]["data"][0]
+    assert figure["y"] == ["rank 0", "rank 1", "rank 2"]
+    assert [len(row) for row in figure["z"]] == [6, 6, 6]
+
+
+def test_an_empty_run_still_makes_a_page(tmp_path: Path) -> None:
+    with RunWriter(tmp_path / "run"):
+        pass
+    page = html_report(open_run(tmp_path / "run"))
+    assert parsed(page).faults == []
+    assert "No rule found anything" in page
+
+
+def test_markdown_names_the_line(run: Run) -> None:
+    out = markdown_report(run)
+    assert "### What to change" in out
+    assert "`train.py:9` `loss.item()`" in out
+
+
+def test_the_verb_writes_files_and_says_where(
+    run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["report", run.directory, "-o", str(tmp_path / "r.html")]) == 0
+    assert (tmp_path / "r.html").read_text().startswith("<!doctype html>")
+    assert "r.html" in capsys.readouterr().err
+    assert main(["report", run.directory, "--format", "md"]) == 0
+    assert capsys.readouterr().out.startswith("## ")
+    assert main(["report", run.directory, "-o", "/nowhere/r.html"]) == 2
+    assert main(["report", run.directory, "--format", "pdf"]) == 2
+
+
+def test_notebooks_show_runs_findings_and_tables(run: Run) -> None:
+    from explorer.report.notebook import findings_html, result_html, run_html
+
+    assert "shadowrootmode" in run_html(run)
+    assert "train.py:9" in findings_html(run.bottlenecks())
+    assert "<table" in result_html(run.ops())
