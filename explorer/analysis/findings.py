@@ -153,7 +153,7 @@ def _candidate(
     median_over_mean = _typical(time, context.scope)
     own = 1 - cost.inside_ns(time) / time.total_ns if draft.side == "host" and time.total_ns else 1.0
     saving = _scaled(draft.saving, own * (median_over_mean or 1.0))
-    if replay and median_over_mean and (draft.side == "host" or context.knows_stream_waits):
+    if replay and median_over_mean and (draft.side == "host" or context.knows_device_waits):
         # The replay speaks of the median step already. What most steps do not have it cannot see: there the mean stays.
         replayed = replay(draft, context.scope)
         saving = _scaled(replayed, own) if replayed else saving

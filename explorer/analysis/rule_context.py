@@ -124,18 +124,21 @@ class RuleContext:
         return frozenset(present)
 
     @cached_property
-    def knows_stream_waits(self) -> bool:
-        """Whether what one stream waits for on another is known, or there is only one: else a replay of device work sees
-        too few dependencies and finds too little."""
+    def knows_device_waits(self) -> bool:
+        """Whether a replay sees what waits for device work: the host at a synchronisation, and one stream for another
+        (or there is only one). Else it finds too little."""
         row = self.row(
             f"""SELECT (SELECT count(*) FROM edges WHERE rank = {self.scope.rank} AND kind IN ('stream_wait', 'event_wait', 'sync')) AS waits,
               (SELECT count(DISTINCT e.track_id) FROM events e JOIN tracks t ON t.rank = e.rank AND t.track_id = e.track_id
                WHERE {self.where()} AND t.kind <> 'thread' AND e.category IN ('kernel', 'copy', 'fill', 'collective')) AS streams,
+              (SELECT count(*) FROM events e JOIN tracks t ON t.rank = e.rank AND t.track_id = e.track_id
+               WHERE {self.where()} AND t.kind = 'thread' AND e.category = 'sync') AS syncs,
               (SELECT count(*) FROM events e WHERE {self.where()} AND e.category = 'kernel') AS kernels,
               (SELECT count(e.launch_id) FROM events e WHERE {self.where()} AND e.category = 'kernel') AS launched"""
         )
         # Kernels that nothing launched start when they start, whatever else changes.
-        return bool(row["waits"] or row["streams"] <= 1) and row["launched"] >= 0.9 * row["kernels"]
+        known = bool(row["waits"] or row["streams"] <= 1) and row["syncs"] >= self.count
+        return known and row["launched"] >= 0.9 * row["kernels"]
 
     @property
     def captured(self) -> bool:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
-from explorer.analysis.engine import Engine
+from explorer.analysis.run import Run, open_run
 from explorer.model import ids
-from explorer.store.reader import RunReader
 from explorer.store.writer import RunWriter
 
 EPOCH_NS = 1_700_000_000_000_000_000
@@ -123,12 +121,16 @@ class RunBuilder:
             stack_id=stack,
         )
 
-    def open(self) -> Any:
-        """Write the run and open it."""
+    def write(self) -> str:
+        """Write the run and return its directory."""
         with RunWriter(self.directory, rank=self.rank, made_by=self.made_by) as writer:
             writer.manifest.cost.update(self.cost)
             for table, rows in self.rows.items():
                 if table in ("sites", "stacks", "modules", "sources"):
                     rows = [{name: value for name, value in row.items() if name != "rank"} for row in rows]
                 writer.write(table, rows)
-        return SimpleNamespace(engine=Engine(RunReader(writer.directory)))
+        return writer.directory
+
+    def open(self) -> Run:
+        """Write the run and open it."""
+        return open_run(self.write())

@@ -21,7 +21,7 @@ def check(context: RuleContext) -> Sequence[Draft]:
     again = f"""SELECT min(e.start_ns) AS start_ns, (max(e.start_ns + e.duration_ns) - min(e.start_ns))::BIGINT AS duration_ns,
   arg_max(e.site_id, e.duration_ns) AS site_id, min(e.event_id) AS event_id, count(*) AS ops
 FROM events e JOIN events p ON p.rank = e.rank AND p.event_id = e.parent_id
-WHERE {context.where()} AND e.category = 'op' AND e.phase = 'backward' AND {context.in_texts("e.name", FORWARD_ONLY)}
+WHERE {context.where()} AND e.category = 'op' AND {context.in_texts("e.name", FORWARD_ONLY)}
   AND p.category = 'op' AND p.name LIKE '%Backward%' GROUP BY e.parent_id"""
     evidence, row = context.evidence(
         "{ops} forward ops per step run again inside the backward pass and take {again_ns} per step.",

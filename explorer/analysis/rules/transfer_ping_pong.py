@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from explorer.analysis.rule import Draft, Rule, Setting
 from explorer.analysis.rule_context import RuleContext
-from explorer.analysis.rule_sql import union_ns
 from explorer.model.finding import Saving
 
 
@@ -16,24 +15,25 @@ def check(context: RuleContext) -> Sequence[Draft]:
 FROM events e JOIN tracks t ON t.rank = e.rank AND t.track_id = e.track_id
 WHERE {context.where()} AND t.kind <> 'thread' AND e.category = 'copy' AND e.size_bytes >= {context.setting(RULE, "size_bytes"):.0f}"""
     # Out and soon after in again, the same number of bytes.
-    pairs = f"""SELECT o.event_id AS out_id, i.event_id AS in_id, o.size_bytes, o.site_id AS out_site, i.site_id AS in_site,
-  o.start_ns, o.duration_ns AS out_ns, i.duration_ns AS in_ns, i.start_ns AS in_start_ns
-FROM (SELECT * FROM ({copies}) WHERE way = 'out') o ASOF JOIN (SELECT * FROM ({copies}) WHERE way = 'in') i
-  ON o.size_bytes = i.size_bytes AND o.step IS NOT DISTINCT FROM i.step AND o.start_ns < i.start_ns"""
-    both = f"""SELECT out_id AS event_id, start_ns, out_ns AS duration_ns FROM ({pairs})
-UNION SELECT in_id, in_start_ns, in_ns FROM ({pairs})"""
+    pairs = f"""WITH copies AS ({copies}), pairs AS (
+  SELECT o.event_id AS out_id, i.event_id AS in_id, o.size_bytes, o.site_id AS out_site, i.site_id AS in_site,
+    o.start_ns AS out_start_ns, o.duration_ns AS out_ns, i.start_ns AS in_start_ns, i.duration_ns AS in_ns
+  FROM (SELECT * FROM copies WHERE way = 'out') o ASOF JOIN (SELECT * FROM copies WHERE way = 'in') i
+    ON o.size_bytes = i.size_bytes AND o.step IS NOT DISTINCT FROM i.step AND o.start_ns < i.start_ns)"""
+    both = f"""{pairs} SELECT out_id AS event_id, out_start_ns AS start_ns, out_ns AS duration_ns FROM pairs
+UNION SELECT in_id, in_start_ns, in_ns FROM pairs"""
     evidence, row = context.evidence(
         "{pairs} times per step data goes to the host and the same number of bytes comes back, {moved_bytes} in all; the copies take {time_ns} per step.",
-        f"""SELECT (SELECT count(*) FROM ({pairs})) / {context.count} AS pairs, (SELECT coalesce(sum(size_bytes), 0) * 2 FROM ({pairs})) / {context.count} AS moved_bytes,
-  (union_ns / {context.count})::BIGINT AS time_ns FROM ({union_ns(both)})""",
-        f"SELECT out_id AS event_id FROM ({pairs}) ORDER BY out_ns DESC, out_id",
+        f"""{pairs} SELECT count(*) / {context.count} AS pairs, coalesce(sum(size_bytes), 0) * 2 / {context.count} AS moved_bytes,
+  (coalesce(sum(out_ns + in_ns), 0) / {context.count})::BIGINT AS time_ns FROM pairs""",
+        f"{pairs} SELECT out_id AS event_id FROM pairs ORDER BY out_ns DESC, out_id",
     )
     time_ns = row["time_ns"]
     if row["pairs"] < 1 or time_ns < context.setting(RULE, "copy_share") * context.scope.mean_ns:
         return []
     lines = context.rows(
-        f"""SELECT site_id, (sum(time_ns) / {context.count})::BIGINT AS time_ns FROM (
-          SELECT out_site AS site_id, out_ns AS time_ns FROM ({pairs}) UNION ALL SELECT in_site, in_ns FROM ({pairs}))
+        f"""{pairs} SELECT site_id, (sum(time_ns) / {context.count})::BIGINT AS time_ns FROM (
+          SELECT out_site AS site_id, out_ns AS time_ns FROM pairs UNION ALL SELECT in_site, in_ns FROM pairs)
         WHERE site_id IS NOT NULL GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 4"""
     )
     return [
