@@ -1,11 +1,13 @@
 # Two commands: `make demo` records a real training run and names its bottlenecks; `make test` runs every check.
-# PYTHON=python3.12 chooses the Python; CONSTRAINTS=file pins versions, as .ci/run does.
-PYTHON      ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
+# PYTHON=python3.12 chooses the Python.
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
                  $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
-VENV        ?= .venv
-CONSTRAINTS ?=
-BIN         := $(VENV)/bin
-PIP         := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input $(if $(CONSTRAINTS),-c $(CONSTRAINTS))
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input
+
+# Where no torch is there yet, the version this release was tested with is installed.
+TESTED  = $$($(BIN)/python -c "from importlib.util import find_spec; print('' if find_spec('torch') else '-c .ci/constraints.txt')")
 
 .PHONY: setup demo test lint docs clean
 
@@ -17,11 +19,11 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $$($(PYTHON) -c "from importlib.util import find_spec; print('--system-site-packages' if find_spec('torch') else '')") $(VENV)
 
 $(VENV)/.capture: pyproject.toml | $(VENV)/bin/python
-	$(PIP) -e ".[capture]"
+	$(PIP) $(TESTED) -e ".[capture]"
 	@touch $@
 
-$(VENV)/.ready: pyproject.toml $(CONSTRAINTS) | $(VENV)/bin/python
-	$(PIP) -e ".[capture,mcp,dev]"
+$(VENV)/.ready: pyproject.toml | $(VENV)/bin/python
+	$(PIP) $(TESTED) -e ".[capture,mcp,dev]"
 	@touch $@ $(VENV)/.capture
 
 demo: $(VENV)/.capture

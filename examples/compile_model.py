@@ -34,7 +34,7 @@ def main() -> None:
     parser.add_argument("--eager", action="store_true", help="do not compile")
     options = parser.parse_args()
     torch.manual_seed(0)
-    device = torch.accelerator.current_accelerator() or torch.device("cpu")
+    device = torch.accelerator.current_accelerator(check_available=True) or torch.device("cpu")
     model = nn.Sequential(*(GatedLayer(128) for _ in range(2))).to(device)
     run = model if options.eager else torch.compile(model)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)

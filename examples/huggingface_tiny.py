@@ -35,7 +35,7 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=8)
     options = parser.parse_args()
     torch.manual_seed(0)
-    device = torch.accelerator.current_accelerator() or torch.device("cpu")
+    device = torch.accelerator.current_accelerator(check_available=True) or torch.device("cpu")
     model = build(options.model).to(device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     start = time.perf_counter()

@@ -13,7 +13,7 @@ from explorer import neuron_profile, open_run
 
 def main() -> None:
     torch.manual_seed(0)
-    device = torch.accelerator.current_accelerator() or torch.device("cpu")
+    device = torch.accelerator.current_accelerator(check_available=True) or torch.device("cpu")
     model = nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 1)).to(device)
     optimizer = torch.optim.AdamW(model.parameters())
     with neuron_profile() as prof:

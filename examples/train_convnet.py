@@ -49,7 +49,7 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=32)
     options = parser.parse_args()
     torch.manual_seed(0)
-    device = torch.accelerator.current_accelerator() or torch.device("cpu")
+    device = torch.accelerator.current_accelerator(check_available=True) or torch.device("cpu")
     data = TensorDataset(
         torch.randn(options.batch * 4, 3, 32, 32), torch.randint(0, 10, (options.batch * 4,))
     )

@@ -22,7 +22,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 def train(rank: int, ranks: int, steps: int) -> None:
     """One process: its share of every batch, gradients averaged by DDP."""
-    kind = torch.accelerator.current_accelerator()
+    kind = torch.accelerator.current_accelerator(check_available=True)
     device = (
         torch.device("cpu")
         if kind is None

@@ -150,7 +150,7 @@ def main() -> None:
     options = parser.parse_args()
     torch.manual_seed(0)
     torch.set_num_threads(1)  # these tensors are too small to share among threads
-    device = torch.accelerator.current_accelerator() or torch.device("cpu")
+    device = torch.accelerator.current_accelerator(check_available=True) or torch.device("cpu")
     model = Classifier().to(device)
     loader = DataLoader(Lines(512, options.fixed), batch_size=options.batch, shuffle=True, drop_last=True)
     test = DataLoader(Lines(128, options.fixed), batch_size=options.batch)
