@@ -188,7 +188,8 @@ def _accelerator(torch: dict[str, Any]) -> Check:
     if "error" in torch:
         return Check(name, "note", "unknown without torch")
     if "accelerator" not in torch:
-        return Check(name, "note", "torch sees none: programs run, and are recorded, on the CPU")
+        built = "" if torch["built_for"] == "CPU" else f" (it is built for {torch['built_for']})"
+        return Check(name, "note", f"torch finds none{built}: programs run, and are recorded, on the CPU")
     kinds = sorted(set(torch["devices"]))
     listed = ", ".join(f"{torch['devices'].count(kind)} x {kind}" for kind in kinds)
     return Check(name, "ok", f"{torch['accelerator']}: {listed}")
@@ -324,7 +325,7 @@ def _not_captured(torch: dict[str, Any]) -> Iterable[NotCaptured]:
         return
     if "accelerator" not in torch:
         build = " (this torch is a CPU build)" if torch["built_for"] == "CPU" else ""
-        yield NotCaptured("Device kernels, copies, device memory", f"torch sees no accelerator{build}")
+        yield NotCaptured("Device kernels, copies, device memory", f"torch finds no accelerator{build}")
     elif len(torch["activities"]) < 2:
         yield NotCaptured(
             "Device kernels", f"this torch's profiler has no {torch['accelerator'].upper()} activity"
