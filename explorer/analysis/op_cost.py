@@ -78,9 +78,10 @@ def device_time(context: RuleContext, ops: str) -> str:
 
     `ops` gives event_id, start_ns, duration_ns and site_id of ops of one thread, and so do the rows.
     """
-    return f"""SELECT k.event_id, k.start_ns, k.duration_ns, o.site_id FROM ({ops}) o
-JOIN events l ON l.rank = {context.scope.rank} AND l.category IN ('runtime', 'op') AND l.start_ns >= o.start_ns AND l.start_ns < o.start_ns + o.duration_ns
-JOIN events k ON k.rank = l.rank AND k.launch_id = l.event_id AND k.category IN ('kernel', 'copy', 'fill')"""
+    return f"""SELECT w.event_id, w.start_ns, w.duration_ns, o.site_id FROM (
+  SELECT k.event_id, k.start_ns, k.duration_ns, l.start_ns AS launched_ns FROM events k JOIN events l ON l.rank = k.rank AND l.event_id = k.launch_id
+  WHERE {context.where("k")} AND k.category IN ('kernel', 'copy', 'fill')) w
+ASOF JOIN ({ops}) o ON w.launched_ns >= o.start_ns WHERE w.launched_ns < o.start_ns + o.duration_ns"""
 
 
 def _at(context: RuleContext, sites: Iterable[int | None]) -> str:

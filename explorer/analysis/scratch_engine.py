@@ -11,7 +11,7 @@ MOST_EVENTS = 3_000_000
 """Larger runs are queried where they lie: copying them would cost more than it saves."""
 
 # Views come after the tables they read: each copy makes the next one faster.
-_COPIED = ("events", "stacks", "sites", "steps", "tracks", "host_states", "line_steps", "top_ops")
+_COPIED = ("events", "stacks", "sites", "steps", "tracks", "host_states", "top_ops", "line_steps")
 
 
 @contextmanager

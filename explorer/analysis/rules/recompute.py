@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from explorer.analysis.op_cost import device_time
 from explorer.analysis.rule import Draft, Rule, Setting
 from explorer.analysis.rule_context import RuleContext
 from explorer.model.finding import Saving
@@ -17,17 +18,24 @@ FORWARD_ONLY = (
 
 
 def check(context: RuleContext) -> Sequence[Draft]:
-    # Each backward node that triggers a recomputation holds it from its first such op to its last.
-    again = f"""SELECT min(e.start_ns) AS start_ns, (max(e.start_ns + e.duration_ns) - min(e.start_ns))::BIGINT AS duration_ns,
-  arg_max(e.site_id, e.duration_ns) AS site_id, min(e.event_id) AS event_id, count(*) AS ops
-FROM events e JOIN events p ON p.rank = e.rank AND p.event_id = e.parent_id
-WHERE {context.where()} AND e.category = 'op' AND {context.in_texts("e.name", FORWARD_ONLY)}
-  AND p.category = 'op' AND p.name LIKE '%Backward%' GROUP BY e.parent_id"""
+    # By time, not by parent: Python functions may lie between the node and the op.
+    inside = f"""SELECT e.event_id, e.start_ns, e.duration_ns, e.site_id, b.event_id AS node_id FROM (
+  SELECT * FROM events e WHERE {context.where()} AND e.category = 'op' AND {context.in_texts("e.name", FORWARD_ONLY)}) e
+ASOF JOIN (SELECT * FROM events b WHERE {context.where("b")} AND b.category = 'op' AND b.name LIKE '%Backward%' AND b.name NOT LIKE 'autograd::%') b
+  ON e.track_id = b.track_id AND e.start_ns >= b.start_ns WHERE e.start_ns < b.start_ns + b.duration_ns"""
+    on_device = "kernels" in context.has
+    if on_device:
+        again = device_time(context, inside)
+    else:
+        # A node that triggers a recomputation holds it from its first such op to its last.
+        again = f"""SELECT min(start_ns) AS start_ns, (max(start_ns + duration_ns) - min(start_ns))::BIGINT AS duration_ns,
+  arg_max(site_id, duration_ns) AS site_id, min(event_id) AS event_id FROM ({inside}) GROUP BY node_id"""
     evidence, row = context.evidence(
-        "{ops} forward ops per step run again inside the backward pass and take {again_ns} per step.",
-        f"""SELECT coalesce(sum(ops), 0) / {context.count} AS ops, (coalesce(sum(duration_ns), 0) / {context.count})::BIGINT AS again_ns
+        "{ops} forward ops per step run again inside the backward pass and take {again_ns} per step"
+        + (" on the device." if on_device else "."),
+        f"""SELECT (SELECT count(*) FROM ({inside})) / {context.count} AS ops, (coalesce(sum(duration_ns), 0) / {context.count})::BIGINT AS again_ns
 FROM ({again})""",
-        again,
+        inside,
     )
     again_ns = row["again_ns"]
     if again_ns < context.setting(RULE, "again_share") * context.scope.mean_ns:
@@ -47,7 +55,9 @@ FROM ({again})""",
             advice=(f"`{code}`: " if code else "")
             + "activation checkpointing pays compute for memory. Where memory allows, checkpoint fewer layers, or keep the expensive "
             "ops with a selective policy (torch.utils.checkpoint.create_selective_checkpoint_contexts).",
-            affected=f"SELECT start_ns, duration_ns FROM ({again})",
+            affected=f"SELECT event_id, start_ns, duration_ns FROM ({inside})"
+            if on_device
+            else f"SELECT start_ns, duration_ns FROM ({again})",
             confidence="high",
             caveats=["Memory use rises by the activations that are then kept."],
             key="" if lines else "recompute",

@@ -1,6 +1,6 @@
 -- line_steps: What each user line cost in each step on each host thread: wall time, time inside ops, visits.
 -- A line is charged while it is the innermost user line being executed. A run without steps has one row of step null.
--- Needs: host_states, events, steps, stacks
+-- Needs: host_states, events, steps, stacks, top_ops
 -- Columns
 --   rank      int     -      Process rank
 --   step      int     -      Step number; null where the run has no steps
@@ -44,10 +44,10 @@ states AS (
 op_time AS (
   SELECT e.rank, e.step, e.track_id, coalesce(k.site_id, e.site_id) AS site_id,
     count(*) AS ops,
-    count(*) FILTER (WHERE p.category IS DISTINCT FROM 'op') AS top_ops,
-    coalesce(sum(e.duration_ns) FILTER (WHERE p.category IS DISTINCT FROM 'op'), 0)::BIGINT AS op_ns
+    count(t.event_id) AS top_ops,
+    coalesce(sum(t.duration_ns), 0)::BIGINT AS op_ns
   FROM events e
-  LEFT JOIN events p ON p.rank = e.rank AND p.event_id = e.parent_id
+  LEFT JOIN top_ops t ON t.rank = e.rank AND t.event_id = e.event_id
   LEFT JOIN stacks k ON k.stack_id = e.stack_id AND k.depth = 0
   WHERE e.category = 'op' AND (e.step IS NOT NULL OR e.rank NOT IN (SELECT rank FROM steps))
   GROUP BY ALL
