@@ -26,6 +26,9 @@ class ReplaySaving:
         `expected` is the replayed saving with the draft's remaining share, `high` with nothing remaining, `low` the
         rule's own low bound where that is less.
         """
+        if self._replays.engine.reader.parts("neuron/Instruction", [scope.rank]):
+            # The replay knows launches and streams, not the semaphores between a NeuronCore's engines and queues.
+            return None
         known = self._replays.of(scope.rank)
         if known is None:
             return None

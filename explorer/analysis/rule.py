@@ -25,6 +25,8 @@ NEEDS: dict[str, str] = {
     "memory_events": "the run holds no allocator events (record it with profile_memory)",
     "collectives": "the run holds no communication",
     "ranks": "the run holds one rank only",
+    "neuron": "the run holds no Neuron device profile",
+    "neuron_system": "the run holds no Neuron system profile",
 }
 """What a rule may need, with the reason given when the run lacks it."""
 

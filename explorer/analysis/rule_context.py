@@ -107,12 +107,11 @@ class RuleContext:
             FROM events e LEFT JOIN tracks t ON t.rank = e.rank AND t.track_id = e.track_id WHERE {e}"""
         )
         present = {name for name, number in row.items() if number}
-        for need, table in (
-            ("neuron", "neuron/Instruction"),
-            ("neuron_system", "neuron/SystemProfileEvents"),
-        ):
-            if self.engine.reader.parts(table):
-                present.add(need)
+        if self.engine.reader.parts("neuron/Instruction", [self.scope.rank]):
+            present.add("neuron")
+        neuron = self.engine.reader.manifests[self.scope.rank].attributes.get("neuron") or {}
+        if neuron.get("system"):
+            present.add("neuron_system")
         for table in ("host_states", "memory_events"):
             if self.engine.reader.parts(table, [self.scope.rank]):
                 present.add(table)

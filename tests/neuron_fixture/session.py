@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from tests.neuron_fixture.builder import ProfileBuilder
 from tests.neuron_fixture.story import DEVICE_EPOCH, Story, plant
@@ -18,6 +19,8 @@ INSTANCE = "i-made-up"
 PROCESSES = (500, 600)
 STEP_NS = 2_000_000
 STEPS = 2
+TINY_NS = 2_000
+LOAD_NS = 100_000
 
 
 @dataclass
@@ -30,8 +33,13 @@ class Session:
     drift_ns: int = 0
 
 
-def plant_session(*, sync_points: bool = True, worker_gids: bool = True) -> Session:
-    """The whole session. Without sync points, only the durations of executions relate the clocks."""
+def plant_session(
+    *, sync_points: bool = True, worker_gids: bool = True, tiny: int = 0, loads: bool = False
+) -> Session:
+    """The whole session. Without sync points, only the durations of executions relate the clocks.
+
+    `tiny` adds that many executions of 2 us, 10 us apart, to every step; `loads` a model load of 100 us to the second.
+    """
     system = ProfileBuilder("system")
     session = Session(system, {})
     for rank, process in enumerate(PROCESSES):
@@ -48,7 +56,16 @@ def plant_session(*, sync_points: bool = True, worker_gids: bool = True) -> Sess
             process_id=process, nc_id=rank, session_id=0,
         )  # fmt: skip
         for step in range(STEPS):
-            _step(system, process, rank, gid, step, first + step * STEP_NS, length, sync_points, offset)
+            begin = first + step * STEP_NS
+            _step(system, process, rank, gid, step, begin, length, sync_points, offset)
+            for number in range(tiny):
+                _hardware(system, process, rank, gid, begin + 800_000 + number * 12_000, TINY_NS)
+            if loads and step:
+                system.timed(
+                    "SystemProfileEvents", begin + 700_000, LOAD_NS, id=system.next_id("SystemProfileEvents"),
+                    name="model_load", trace_event_source="neuron_rt", instance_id=INSTANCE, process_id=process,
+                    thread_id=2, worker_gid=gid,
+                )  # fmt: skip
         # The profile records the first execution; a second window follows it in ExecutionInfo.
         story.builder.rows["ExecutionInfo"][0] |= {
             "execution_start_ts": story.window[0], "execution_end_ts": story.window[1],
@@ -119,7 +136,16 @@ def _step(
         event("timestamp_sync_point", "neuron_hw", start, 0, 0, None, core=rank, nc_timestamp_ns=device)
 
 
-def write_session(folder: Path, **changes: bool) -> Session:
+def _hardware(
+    system: ProfileBuilder, process: int, rank: int, gid: int | None, start: int, length: int
+) -> None:
+    system.timed(
+        "SystemProfileEvents", start, length, id=system.next_id("SystemProfileEvents"), name="nc_exec_running",
+        trace_event_source="neuron_hw", instance_id=INSTANCE, process_id=process, thread_id=0, nc_idx=rank, worker_gid=gid,
+    )  # fmt: skip
+
+
+def write_session(folder: Path, **changes: Any) -> Session:
     """Plant and write the session as a data path of Neuron Explorer: profiles/global/<name>@latest/."""
     session = plant_session(**changes)
     target = folder / "profiles" / "global"

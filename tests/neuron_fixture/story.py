@@ -32,6 +32,7 @@ TILE_BYTES = 65536
 PACKET_BYTES = 4096
 SPILL_BYTES = 32768
 MATMUL_FLOPS = 2 * 128 * 128 * 512
+TRANSPOSES = 20
 CC_NS = 40_000
 CC_HIDDEN_NS = 20_000
 DEVICE_EPOCH = 5_000_000
@@ -226,7 +227,7 @@ def _attention(story: Story, pcore: int, now: int, numbers: random.Random) -> in
 
 
 def _transpose(story: Story, pcore: int, now: int, numbers: random.Random) -> int:
-    for _ in range(10):
+    for _ in range(TRANSPOSES):
         story.instruction(
             pcore, "Tensor", "MATMUL", now, 213, "/opt/app/model.py:20",
             bir_debug_info_source_location="/opt/app/model.py:20", raw_flops=MATMUL_FLOPS, adjusted_flops=MATMUL_FLOPS,

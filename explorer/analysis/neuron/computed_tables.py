@@ -66,8 +66,21 @@ NEURON_IDLE = Table(
     sort_by=("start_ns",),
 )
 
+NEURON_EXPOSED = Table(
+    "neuron_exposed",
+    "When no compute engine of a core worked, and what went on meanwhile. Core -1 is all physical cores together.",
+    (
+        *_PLACE,
+        Column("kind", "string", "collective, dma (and no collective), or idle (neither)"),
+        Column("start_ns", "int64", "Start", unit="ns"),
+        Column("duration_ns", "int64", "Length", unit="ns"),
+    ),
+    sort_by=("start_ns",),
+)
+
 NEURON_COMPUTED: dict[str, tuple[Table, str]] = {
     "neuron_busy": (NEURON_BUSY, "explorer.analysis.neuron.lanes"),
     "neuron_overlap": (NEURON_OVERLAP, "explorer.analysis.neuron.overlap"),
+    "neuron_exposed": (NEURON_EXPOSED, "explorer.analysis.neuron.exposed"),
     "neuron_idle": (NEURON_IDLE, "explorer.analysis.neuron.idle"),
 }

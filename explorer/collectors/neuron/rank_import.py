@@ -65,7 +65,11 @@ class RankImport:
             "counters": self.bulk.rows.get("counters", 0),
             "quarantine": self.counts["quarantined"],
         }
-        self.writer.manifest.attributes["neuron"] = {"profiles": self.profiles, "rank_from": self.plan.how}
+        self.writer.manifest.attributes["neuron"] = {
+            "profiles": self.profiles,
+            "rank_from": self.plan.how,
+            "system": self.events is not None and len(self.events) > 0,
+        }
         return self.bulk.rows.get("events", 0)
 
     # -- system -----------------------------------------------------------------------------------------------

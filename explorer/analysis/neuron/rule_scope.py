@@ -1,0 +1,140 @@
+"""What the Neuron rules share: the slowest core in scope, its lanes clipped to the steps, sums per step, lines of waits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from explorer.analysis.engine import literal
+from explorer.analysis.intervals import Intervals
+from explorer.analysis.neuron.exposed import exposed
+from explorer.analysis.neuron.interval_sets import clip, intersect
+from explorer.analysis.neuron.lanes import CoreLanes, core_lanes
+from explorer.analysis.neuron.overlap import profile_window, together
+from explorer.analysis.rule_context import RuleContext
+from explorer.model.finding import Saving
+
+
+@dataclass
+class NeuronScope:
+    """The device profiles of the rank in scope."""
+
+    context: RuleContext
+
+    @cached_property
+    def cores(self) -> list[CoreLanes]:
+        """Physical cores of the rank in scope."""
+        return [core for core in core_lanes(self.context.engine) if core.rank == self.context.scope.rank]
+
+    @cached_property
+    def logical(self) -> list[CoreLanes]:
+        """Logical cores: the physical ones of each profile together."""
+        profiles: dict[str, list[CoreLanes]] = {}
+        for core in self.cores:
+            profiles.setdefault(core.profile, []).append(core)
+        return [together(cores) for cores in profiles.values()]
+
+    def window(self, core: CoreLanes) -> tuple[int, int]:
+        """First start and last end of the core's profile, inside the steps in scope."""
+        start, end = profile_window([each for each in self.cores if each.profile == core.profile])
+        scope = self.context.scope
+        return max(start, scope.start_ns), max(min(end, scope.end_ns), max(start, scope.start_ns))
+
+    def exposed(self, core: CoreLanes) -> dict[str, Intervals]:
+        """When the core computes nothing, by what goes on meanwhile."""
+        return exposed(core, self.window(core))
+
+    def without_compute(self, core: CoreLanes, intervals: Intervals) -> Intervals:
+        """The part of intervals in which no compute engine of the core works."""
+        nothing = Intervals.of([], [])
+        for each in self.exposed(core).values():
+            nothing = nothing.union(each)
+        return intersect(clip(intervals, *self.window(core)), nothing)
+
+    @cached_property
+    def steps(self) -> int:
+        """Steps in scope that a profile shows: what sums are divided by; 1 where none is known."""
+        if not self.context.scope.numbers:
+            return 1
+        row = self.context.row(
+            f"""SELECT count(DISTINCT e.step) AS n FROM events e
+            WHERE {self.context.where()} AND e.category IN ('instruction', 'dma', 'collective')"""
+        )
+        return max(1, int(row.get("n") or 1))
+
+    def per_step(self, total_ns: float) -> int:
+        """A sum over the profiles as time per step."""
+        return round(total_ns / self.steps)
+
+    def place(self, core: CoreLanes, alias: str = "") -> str:
+        """SQL condition for rows of a core in the neuron_* tables, inside the window."""
+        dot = f"{alias}." if alias else ""
+        start, end = self.window(core)
+        return (
+            f"{dot}rank = {core.rank} AND {dot}profile = {literal(core.profile)} AND {dot}core = {core.core}"
+            f" AND {dot}start_ns >= {start} AND {dot}start_ns < {end}"
+        )
+
+    def on_engine(self, core: CoreLanes, engine: str, alias: str = "t") -> str:
+        """SQL condition for rows of `tracks` that are this engine of this physical core."""
+        return (
+            f"{alias}.rank = {core.rank} AND {alias}.kind = 'engine' AND {alias}.device_index = {core.device_index}"
+            f" AND coalesce({alias}.thread_id, 0) = {core.core} AND {alias}.thread_name LIKE '{engine}%'"
+        )
+
+    def profile(self, core: CoreLanes, alias: str = "") -> str:
+        """SQL condition for rows of a core's profile in the official tables."""
+        dot = f"{alias}." if alias else ""
+        return f"{dot}rank = {core.rank} AND {dot}profile = {literal(core.profile)}"
+
+    def gaps(self, core: CoreLanes, condition: str) -> Intervals:
+        """Gaps of the core (neuron_idle) that meet a condition."""
+        table = self.context.engine.sql(
+            f"SELECT start_ns, start_ns + duration_ns AS end_ns FROM neuron_idle WHERE {self.place(core)} AND ({condition})"
+        ).arrow()
+        return Intervals.of(table.column("start_ns").to_numpy(), table.column("end_ns").to_numpy())
+
+    def gap_lines(self, core: CoreLanes, condition: str) -> dict[int, int]:
+        """Lines of the instructions that waited in these gaps, with the waiting time per step, worst first."""
+        return self.lines(
+            f"""SELECT l.site_id, g.duration_ns * l.share AS ns FROM neuron_idle g
+            JOIN event_lines l ON l.rank = g.rank AND l.event_id = g.event_id
+            WHERE {self.place(core, "g")} AND ({condition})"""
+        )
+
+    def lines(self, rows: str) -> dict[int, int]:
+        """Sum rows of (site_id, ns) into time per step and line, worst first, five at most."""
+        found = self.context.rows(
+            f"SELECT site_id, sum(ns) AS ns FROM ({rows}) WHERE site_id IS NOT NULL GROUP BY site_id ORDER BY ns DESC, site_id LIMIT 5"
+        )
+        return {row["site_id"]: self.per_step(row["ns"]) for row in found}
+
+    def summary(self, core: CoreLanes) -> dict[str, Any]:
+        """The profile's Summary row; {} without one."""
+        return self.context.row(f"SELECT * FROM neuron.Summary WHERE {self.profile(core)} LIMIT 1")
+
+    def metadata(self, core: CoreLanes) -> dict[str, Any]:
+        """The profile's Metadata row; {} without one."""
+        return self.context.row(f"SELECT * FROM neuron.Metadata WHERE {self.profile(core)} LIMIT 1")
+
+
+def bound(time_ns: int, expected: float, low: float = 0.3) -> Saving:
+    """A saving bounded by exposed time: `expected` and `low` are the parts of it that the advice usually gets."""
+    return Saving(round(low * time_ns), round(expected * time_ns), time_ns)
+
+
+def share(part: float, whole: float) -> float:
+    """part of whole; 0 for an empty whole."""
+    return part / whole if whole else 0.0
+
+
+def name_of(core: CoreLanes) -> str:
+    """neuron:0, or neuron:0 core 1."""
+    return f"neuron:{core.device_index}" + (f" core {core.core}" if core.core >= 0 else "")
+
+
+def worst(found: list[tuple[int, CoreLanes]]) -> tuple[int, CoreLanes] | None:
+    """The core with the largest number, where any is positive: the logical core waits for its slowest part."""
+    positive = [item for item in found if item[0] > 0]
+    return max(positive, key=lambda item: (item[0], -item[1].core)) if positive else None
