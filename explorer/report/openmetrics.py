@@ -5,6 +5,7 @@ After the OpenMetrics 1.0 text format: base units (seconds, bytes, ratios), one 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -74,9 +75,12 @@ def openmetrics_text(run: Run, *, findings: bool = True) -> str:
         if row["peak_bytes"] is not None
     ]
     _family(lines, "memory_peak_bytes", "bytes", "Most memory allocated at any time", memory)
+    counted: Counter[tuple[str, str, str]] = Counter()
+    for row in run.view("health").rows():
+        counted[row["kind"], row["severity"], str(row["rank"])] += row["count"]
     problems = [
-        ({"kind": row["kind"], "severity": row["severity"], "rank": str(row["rank"])}, str(row["count"]))
-        for row in run.view("health").rows()
+        ({"kind": kind, "severity": severity, "rank": rank}, str(count))
+        for (kind, severity, rank), count in sorted(counted.items())
     ]
     _family(lines, "health_rows", "", "Rows or events that a health entry is about", problems)
     if findings:
@@ -107,7 +111,7 @@ def _ratio(value: float) -> str:
 
 
 def _family(lines: list[str], name: str, unit: str, text: str, samples: Iterable[Sample]) -> None:
-    """One gauge family; left out where it has no sample. Equal label sets are written once, with their sum left to SQL."""
+    """One gauge family; left out where it has no sample."""
     rows: dict[str, str] = {}
     for labels, value in samples:
         inner = ",".join(f'{key}="{_escaped(label)}"' for key, label in labels.items())

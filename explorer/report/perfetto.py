@@ -25,6 +25,7 @@ from explorer.analysis.trace_rows import (
     counter_rows,
     device_rows,
     event_rows,
+    line_rows,
     track_rows,
 )
 from explorer.report.whole_file import whole_file
@@ -61,9 +62,11 @@ _BATCH_ROWS = 50_000
 
 @dataclass(slots=True)
 class Written:
-    """What an export holds. `moved` counts events that a viewer would have dropped from their own track."""
+    """What an export holds. `moved` counts events that a viewer would have dropped from their own track, `lines` the
+    stretches of single source lines."""
 
     events: int = 0
+    lines: int = 0
     arrows: int = 0
     counters: int = 0
     moved: int = 0
@@ -204,6 +207,7 @@ def _rows(
             place = tracks[row["rank"], row["track_id"]][1]
             yield _event(row, place, place.tid + int(lanes[low + offset]), base)
     yield from _arrows(run, window, events, lanes, tracks, base, written)
+    yield from _lines(run, window, tracks, base, written)
     yield from _counters(run, window, tracks, base, written)
 
 
@@ -217,7 +221,7 @@ def _lanes(events: pa.Table) -> np.ndarray[Any, Any]:
     )
     bounds = np.flatnonzero((np.diff(rank) != 0) | (np.diff(track) != 0)) + 1
     for low, high in zip([0, *bounds.tolist()], [*bounds.tolist(), events.num_rows]):
-        lanes[low:high] = np.minimum(sub_lanes(start[low:high], duration[low:high]), _LANES_PER_TRACK - 1)
+        lanes[low:high] = np.minimum(sub_lanes(start[low:high], duration[low:high]), _LANES_PER_TRACK - 2)
     return lanes
 
 
@@ -293,6 +297,33 @@ def _us(ns: int) -> str:
     sign = "-" if ns < 0 else ""
     whole, rest = divmod(abs(ns), 1000)
     return f"{sign}{whole}.{rest:03d}"
+
+
+def _lines(
+    run: Run,
+    window: Window,
+    tracks: dict[tuple[int, int], tuple[dict[str, Any], _Place]],
+    base: int,
+    written: Written,
+) -> Iterator[bytes]:
+    """Beside each recorded thread a row that shows the user line it was executing."""
+    rows = line_rows(run, window)
+    written.lines = rows.num_rows
+    named: set[tuple[int, int]] = set()
+    for low in range(0, rows.num_rows, _BATCH_ROWS):
+        for row in rows.slice(low, _BATCH_ROWS).to_pylist():
+            track, place = tracks[row["rank"], row["track_id"]]
+            where = {"pid": place.pid, "tid": place.tid + _LANES_PER_TRACK - 1}
+            if (row["rank"], row["track_id"]) not in named:
+                named.add((row["rank"], row["track_id"]))
+                label = f"{track['label']}: source line"
+                yield _encode({"ph": "M", "name": "thread_name", **where, "ts": 0, "args": {"name": label}})
+            args = {"source code": row["code"], "function": row["function"]}
+            name = f"{row['file']}:{row['line']}"
+            text = _encode({"ph": "X", "cat": "source_line", "name": name, **where, "args": args})
+            yield (
+                text[:-1] + f',"ts":{_us(row["start_ns"] - base)},"dur":{_us(row["duration_ns"])}}}'.encode()
+            )
 
 
 def _arrows(

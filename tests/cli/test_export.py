@@ -1,0 +1,69 @@
+"""The verb `export`: format by ending, windows, clear errors, exit codes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from explorer.cli.main import main
+
+SAMPLE = str(Path(__file__).resolve().parents[2] / "sample_traces" / "transformer")
+
+
+@pytest.mark.parametrize(
+    ("name", "more", "start"),
+    [
+        ("x.json", [], b'{"schemaVersion"'),
+        ("x.json.gz", ["--step", "2"], b"\x1f\x8b"),
+        ("x.json", ["--from", "10", "--to", "20.5"], b'{"schemaVersion"'),
+        ("x.speedscope.json", [], b'{"$schema"'),
+        ("x.folded", [], b"<module>"),
+        ("x.csv", ["--view", "steps"], b'"rank"'),
+        ("x.parquet", ["--view", "kernels"], b"PAR1"),
+        ("x.prom", [], b"# TYPE"),
+        ("trace", ["--format", "perfetto"], b'{"schemaVersion"'),
+    ],
+)
+def test_every_format(tmp_path, capsys, name, more, start):
+    path = tmp_path / name
+    assert main(["export", SAMPLE, "-o", str(path), *more]) == 0
+    assert path.read_bytes().startswith(start)
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith(f"{path}: ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["-o", "x.txt"], "names no format"),
+        (["-o", "x.json", "--format", "pdf"], "no format 'pdf'"),
+        (["-o", "x.csv"], "--view"),
+        (["-o", "x.csv", "--view", "nothing"], "no table or view"),
+        (["-o", "x.json", "--view", "lines"], "--view is for"),
+        (["-o", "x.folded", "--weight", "heavy"], "no weight"),
+        (["-o", "x.json", "--weight", "device"], "--weight is for"),
+        (["-o", "x.folded", "--step", "1"], "A window"),
+        (["-o", "x.json", "--step", "1", "--from", "3"], "either --step"),
+        (["-o", "x.json", "--from", "3", "--to", "2"], "later"),
+        (["-o", "x.json", "--step", "999"], "no step 999"),
+        (["-o", "missing/x.json"], "Cannot write"),
+    ],
+)
+def test_usage_errors(tmp_path, monkeypatch, capsys, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    assert main(["export", SAMPLE, *arguments]) == 2
+    assert message in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_damaged_trace_is_exported_with_exit_code_4(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    source = tmp_path / "in.json"
+    event = {"ph": "X", "cat": "cpu_op", "name": "a", "pid": 1, "tid": 1, "ts": 1, "dur": 2}
+    source.write_text(json.dumps({"traceEvents": [event] * 3})[:-20])
+    assert main(["export", str(source), "-o", str(tmp_path / "out.json")]) == 4
+    rows = json.loads((tmp_path / "out.json").read_text())["traceEvents"]
+    assert sum(row["ph"] == "X" for row in rows) == 2
