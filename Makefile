@@ -16,18 +16,21 @@ setup: $(VENV)/.ready
 # A torch that is already there (for a GPU, for Neuron) is used, not replaced: the environment sees the system's packages.
 $(VENV)/bin/python:
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed: make PYTHON=/path/to/python3.12" >&2; exit 2; }
-	$(PYTHON) -m venv $$($(PYTHON) -c "from importlib.util import find_spec; print('--system-site-packages' if find_spec('torch') else '')") $(VENV)
+	@echo "Making $(VENV) with $(PYTHON)"
+	@$(PYTHON) -m venv $$($(PYTHON) -c "from importlib.util import find_spec; print('--system-site-packages' if find_spec('torch') else '')") $(VENV)
 
 $(VENV)/.capture: pyproject.toml | $(VENV)/bin/python
-	$(PIP) $(TESTED) -e ".[capture]"
+	@echo "Installing neuron-explorer and what recording needs"
+	@$(PIP) $(TESTED) -e ".[capture]"
 	@touch $@
 
 $(VENV)/.ready: pyproject.toml | $(VENV)/bin/python
-	$(PIP) $(TESTED) -e ".[capture,mcp,dev]"
+	@echo "Installing neuron-explorer with everything that its tests need"
+	@$(PIP) $(TESTED) -e ".[capture,mcp,dev]"
 	@touch $@ $(VENV)/.capture
 
 demo: $(VENV)/.capture
-	$(BIN)/neuron-explorer demo
+	@$(BIN)/neuron-explorer demo
 
 test: lint
 	$(BIN)/python -m pytest -n 2 --dist loadfile
