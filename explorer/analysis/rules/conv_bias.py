@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
 from explorer.analysis.rule import Draft, Rule, Setting
 from explorer.analysis.rule_context import RuleContext
+from explorer.analysis.shape_text import listed
 from explorer.model.finding import Saving
 
 _CONVOLUTIONS = ("aten::conv1d", "aten::conv2d", "aten::conv3d")
@@ -48,8 +48,8 @@ FROM top_ops o JOIN events e ON e.rank = o.rank AND e.event_id = o.event_id WHER
 
 
 def _has_bias(shapes: str) -> bool:
-    listed = json.loads(shapes)
-    return len(listed) > 2 and isinstance(listed[2], list) and len(listed[2]) == 1
+    operands = listed(shapes)
+    return len(operands) > 2 and isinstance(operands[2], list) and len(operands[2]) == 1
 
 
 RULE = Rule(

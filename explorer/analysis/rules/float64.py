@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
 from explorer.analysis.op_names import CONVOLUTION, MATMUL, POINTWISE, REDUCTION, listed
 from explorer.analysis.rule import Draft, NotChecked, Rule, Setting
 from explorer.analysis.rule_context import RuleContext
+from explorer.analysis.shape_text import listed as listed_text
 from explorer.model.finding import Saving
 
 _COMPUTE = listed(MATMUL | CONVOLUTION | POINTWISE | REDUCTION)
@@ -65,7 +65,7 @@ def _double_ops(context: RuleContext) -> set[tuple[str, int]]:
     )
     found = set()
     for row in rows:
-        dtypes, shapes = json.loads(row["dtypes"]), json.loads(row["shapes"] or "[]")
+        dtypes, shapes = listed_text(row["dtypes"]), listed_text(row["shapes"])
         if any(dtype == "double" and shape for dtype, shape in zip(dtypes, shapes)):
             found.add((row["name"], row["site_id"]))
     return found

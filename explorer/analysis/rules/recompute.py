@@ -24,6 +24,7 @@ def check(context: RuleContext) -> Sequence[Draft]:
 ASOF JOIN (SELECT * FROM events b WHERE {context.where("b")} AND b.category = 'op' AND b.name LIKE '%Backward%' AND b.name NOT LIKE 'autograd::%') b
   ON e.track_id = b.track_id AND e.start_ns >= b.start_ns WHERE e.start_ns < b.start_ns + b.duration_ns"""
     on_device = "kernels" in context.has
+    by_op = on_device and context.knows_device_waits
     if on_device:
         again = device_time(context, inside)
     else:
@@ -56,8 +57,9 @@ FROM ({again})""",
             + "activation checkpointing pays compute for memory. Where memory allows, checkpoint fewer layers, or keep the expensive "
             "ops with a selective policy (torch.utils.checkpoint.create_selective_checkpoint_contexts).",
             affected=f"SELECT event_id, start_ns, duration_ns FROM ({inside})"
-            if on_device
+            if by_op
             else f"SELECT start_ns, duration_ns FROM ({again})",
+            side="device" if on_device and not by_op else "host",
             confidence="high",
             caveats=["Memory use rises by the activations that are then kept."],
             key="" if lines else "recompute",

@@ -35,7 +35,11 @@ FROM ({ranges}) r LEFT JOIN top_ops o ON o.rank = {context.scope.rank} AND o.tra
             ranges,
         )
         optimizer_ns = row["optimizer_ns"]
-        if row["batched"] or row["ops"] < context.setting(RULE, "ops"):
+        if (
+            "fused" in optimizer["name"].lower()
+            or row["batched"]
+            or row["ops"] < context.setting(RULE, "ops")
+        ):
             continue
         if optimizer_ns < context.setting(RULE, "optimizer_share") * context.scope.mean_ns:
             continue

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
 from explorer.analysis.op_cost import device_time
 from explorer.analysis.op_names import family_name
 from explorer.analysis.rule import Draft, Rule, Setting
 from explorer.analysis.rule_context import RuleContext
+from explorer.analysis.shape_text import listed
 from explorer.model.finding import Saving
 
 _PRODUCTS = ("aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm")
@@ -60,7 +60,7 @@ WHERE {context.where()} AND e.category = 'op' AND {context.in_texts("e.name", _P
 
 
 def _unaligned(row: dict[str, str], multiple: int) -> bool:
-    dtypes, shapes = json.loads(row["dtypes"] or "[]"), json.loads(row["shapes"])
+    dtypes, shapes = listed(row["dtypes"]), listed(row["shapes"])
     first = 1 if family_name(row["name"]) in ("addmm", "baddbmm") else 0
     operands = shapes[first : first + 2]
     if not any(dtype in _HALF for dtype in dtypes[first : first + 2]) or len(operands) < 2:
