@@ -15,10 +15,7 @@ if TYPE_CHECKING:
 
 def table_names(run: Run) -> list[str]:
     """Every name that can be written."""
-    rows = run.engine.sql(
-        "SELECT view_name AS name FROM duckdb_views() WHERE NOT internal ORDER BY name"
-    ).rows()
-    return [row["name"] for row in rows if not row["name"].startswith("__")]
+    return sorted(run.engine.relations.names())
 
 
 def write_table(run: Run, name: str, path: str | os.PathLike[str], kind: str) -> int:
@@ -29,8 +26,6 @@ def write_table(run: Run, name: str, path: str | os.PathLike[str], kind: str) ->
 
     Raises UsageError for an unknown name, OSError when the file cannot be written.
     """
-    from explorer.analysis.engine import identifier
-
     known = table_names(run)
     if name not in known:
         near = difflib.get_close_matches(name, known, 3)
@@ -38,7 +33,7 @@ def write_table(run: Run, name: str, path: str | os.PathLike[str], kind: str) ->
             f"The run has no table or view {name!r}.",
             f"Did you mean {' or '.join(near)}?" if near else "See neuron-explorer schema.",
         )
-    rows = run.engine.sql(f"SELECT * FROM {identifier(name)}").arrow()
+    rows = run.view(name).arrow()
     with whole_file(path) as temporary:
         if kind == "parquet":
             import pyarrow.parquet as pq
