@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from explorer.collectors.capture.qualified_names import QualifiedNames
 from explorer.collectors.capture.source_paths import SourcePaths
 from explorer.collectors.lines.replay import Chains
 from explorer.collectors.lines.user_code import USER, UserCode
@@ -24,6 +25,7 @@ class Dimensions:
         self._chains = chains
         self._user_code = user_code
         self._paths = paths
+        self._names = QualifiedNames()
         self._kinds: dict[str, bool] = {}
         self._site_of_frame: dict[tuple[int, int, bool], int] = {}
         self._known_sites: set[int] = set()
@@ -72,11 +74,7 @@ class Dimensions:
         )
 
     def _is_user(self, code: CodeType) -> bool:
-        file = code.co_filename
-        known = self._kinds.get(file)
-        if known is None:
-            known = self._kinds[file] = self._user_code.kind(file) == USER
-        return known
+        return self._user_file(code.co_filename)
 
     def _site(self, code: CodeType, line: int, coarse: bool) -> int:
         key = (id(code), line, coarse)
@@ -93,9 +91,7 @@ class Dimensions:
         site = ids.site_id(name, line, function, end_line)
         if site not in self._known_sites:
             self._known_sites.add(site)
-            kind = self._kinds.get(file)
-            if kind is None:
-                kind = self._kinds[file] = self._user_code.kind(file) == USER
+            kind = self._user_file(file)
             self.user_files.add(file)
             text = linecache.getline(file, line).strip() or None
             self._new_sites.append(
@@ -110,6 +106,21 @@ class Dimensions:
                 }
             )
         return site
+
+    def responsible(self, chain: list[tuple[str, int, str]]) -> int:
+        """Site of the innermost user line of a chain (file, line, plain function name), innermost last; of the innermost
+        line outright where none is the user's."""
+        for file, line, function in reversed(chain):
+            if self._user_file(file):
+                return self.add_site(file, line, self._names.at(file, line, function))
+        file, line, function = chain[-1]
+        return self.add_site(file, line, self._names.at(file, line, function))
+
+    def _user_file(self, file: str) -> bool:
+        known = self._kinds.get(file)
+        if known is None:
+            known = self._kinds[file] = self._user_code.kind(file) == USER
+        return known
 
     def add_stack(self, sites: tuple[int, ...]) -> int:
         """Id of a chain of sites, innermost first, made known to the run."""

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class HostEvent:
-    """Times are time.time_ns(); `attributes` is JSON text."""
+    """Times are time.time_ns(); `attributes` is JSON text; `line` (file, line, function) is the responsible line where
+    that is not the one that was executing."""
 
     native_id: int
     category: str
@@ -16,3 +17,4 @@ class HostEvent:
     duration_ns: int
     attributes: str | None = None
     size_bytes: int | None = None
+    line: tuple[str, int, str] | None = None

@@ -112,7 +112,7 @@ def _top_ops(
         if known >= 0:
             close()
             before = known
-        elif sequences[row] >= 0:
+        elif sequences[row] >= 0 or names[row].startswith(("Torch-Compiled Region", "CompiledFunction")):
             close()
             phase[row] = before = FORWARD
         else:

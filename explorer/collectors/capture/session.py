@@ -16,6 +16,7 @@ import numpy as np
 from explorer.collectors.capture import guard
 from explorer.collectors.capture.activities import choose_activities
 from explorer.collectors.capture.calibration import measure_line_ns, measure_op_ns, recorder_name
+from explorer.collectors.capture.compiled import CompileRecorder
 from explorer.collectors.capture.dimensions import Dimensions
 from explorer.collectors.capture.file_io import FileIoRecorder
 from explorer.collectors.capture.gc_recorder import GcRecorder
@@ -28,7 +29,7 @@ from explorer.collectors.capture.secrets import mask_secrets
 from explorer.collectors.capture.settings import CaptureSettings
 from explorer.collectors.capture.source_paths import SourcePaths, project_root
 from explorer.collectors.capture.source_snapshot import source_rows
-from explorer.collectors.capture.step_marks import OptimizerMarks
+from explorer.collectors.capture.step_marks import LoaderMarks, OptimizerMarks
 from explorer.collectors.capture.steps import Steps
 from explorer.collectors.capture.termination import Termination
 from explorer.collectors.capture.tracks import Tracks
@@ -41,6 +42,12 @@ from explorer.store.writer import RunWriter
 
 TAKE_UP_SECONDS = 0.1
 """How long line recording stays off after a hot loop switched it off, unless a step ends before."""
+
+WINDOW_SECONDS = 10.0
+"""A window in which no step ends is cut by time."""
+
+LOADER_MARKS_AFTER = 16
+"""Batches fetched without an optimizer step before batches count as steps."""
 
 
 class Session:
@@ -72,6 +79,7 @@ class Session:
         self.recorder: LineRecorder | None = None
         self.gc = GcRecorder()
         self.files = FileIoRecorder()
+        self.compiler = CompileRecorder()
         self.extra: list[HostEvent] = []
         self.window = -1
         self.windows: list[dict[str, Any]] = []
@@ -87,6 +95,10 @@ class Session:
         self._pause_start = 0
         self._recorder_started = False
         self.marks = OptimizerMarks(self._optimizer_stepped, self._mute, self._unmute)
+        self.loader_marks = LoaderMarks(self._batch_wanted)
+        self._cut_soon = MainThreadCall(self._cut_by_time)
+        self._batches = 0
+        self._steps_at_open = 0
         self._muted = False
         self.termination = Termination(self.stop)
         self._take_up_soon = MainThreadCall(self._take_up)
@@ -116,7 +128,10 @@ class Session:
         self.running = True
         self.gc.start()
         self.files.start()
+        if settings.lines:
+            self.compiler.start()
         self.marks.start()
+        self.loader_marks.start()
         self.termination.start()
         now = time.time_ns()
         if self.plan.records(0):
@@ -139,14 +154,11 @@ class Session:
 
     def _optimizer_stepped(self) -> None:
         """Without `step()` calls, the leading optimizer's steps end the program's."""
-        if (
-            not self.running
-            or self.in_child
-            or threading.get_ident() != self.thread
-            or self.steps.marked_by == "step()"
-        ):
+        if not self._may_mark() or self.steps.marked_by == "step()":
             return
         now = time.time_ns()
+        if self.steps.marked_by == "DataLoader":
+            self.steps.marked_by = "optimizer.step()"
         if self.steps.marked_by is None:
             # One step alone may be followed by step() calls that know better; the second settles it.
             first, self._first_mark = self._first_mark, now
@@ -157,6 +169,32 @@ class Session:
             self.steps.end(first, complete=False)
             self.plan.step_ended(0)
             self.steps.begin(first, self.window if self.recording else None)
+        self._mark(now)
+
+    def _batch_wanted(self) -> None:
+        """A program that fetches batches and never steps an optimizer: an iteration ends where the next batch is wanted."""
+        if (
+            not self._may_mark()
+            or self.steps.marked_by not in (None, "DataLoader")
+            or self._first_mark is not None
+        ):
+            return
+        self._batches += 1
+        if self.steps.marked_by is None:
+            if self._batches < LOADER_MARKS_AFTER:
+                return
+            self.steps.marked_by = "DataLoader"
+            now = time.time_ns()
+            self.steps.end(now, complete=False)
+            self.steps.begin(now, self.window if self.recording else None)
+        else:
+            self._mark(time.time_ns())
+
+    def _may_mark(self) -> bool:
+        return self.running and not self.in_child and threading.get_ident() == self.thread
+
+    def _mark(self, now: int) -> None:
+        """A step ends, seen from inside a call of the library."""
         number = self.steps.number
         if self.recording and not self._cut_pending and self.plan.step_ended(number) == "cut":
             # The profiler must not stop inside the optimizer's own range: wait for the program's next line.
@@ -208,6 +246,35 @@ class Session:
             self._window_start if self.recording else now, self.window if self.recording else None
         )
 
+    def _cut_by_time(self) -> None:
+        """The window has lasted long and no step ended: cut it at the program's next line outside torch."""
+        if not self.running or not self.recording or self.recorder is None:
+            return
+        if self.steps.marked_by is not None and self.steps.recorded > self._steps_at_open:
+            return
+        chain: list[FrameType] = []
+        frame: FrameType | None = sys._getframe(2)
+        while frame is not None:
+            chain.append(frame)
+            frame = frame.f_back
+        outside: FrameType | None = None
+        for frame in reversed(chain):
+            if str(frame.f_globals.get("__name__", "")).startswith("torch."):
+                break
+            outside = frame
+
+        def cut() -> None:
+            if self.running and self.recording:
+                end = time.time_ns()
+                self._close_window(end)
+                if not self.plan.spent:
+                    self._open_window(sys._getframe(2))
+                if self.steps.open is not None:
+                    self.steps.open.pause_ns += max(0, (self._window_start or end) - end)
+
+        if not self.recorder.at_next_line(outside, cut):
+            self._cut_soon.after(WINDOW_SECONDS / 10)
+
     def _close_and_reopen(self, now: int, frame: FrameType | None) -> None:
         """The open step ends here, and so does the window."""
         self.steps.end(now)
@@ -245,9 +312,12 @@ class Session:
             self.recorder.stop()
         self.gc.stop()
         self.files.stop()
+        self.compiler.stop()
         self.marks.stop()
+        self.loader_marks.stop()
         self.termination.stop()
         self._take_up_soon.stop()
+        self._cut_soon.stop()
 
     def forget_in_child(self) -> None:
         """In a forked child: drop everything, write nothing."""
@@ -256,9 +326,12 @@ class Session:
         self.recording = False
         self.gc.stop()
         self.files.stop()
+        self.compiler.stop()
         self.marks.stop()
+        self.loader_marks.stop()
         self.termination.forget()
         self._take_up_soon.forget()
+        self._cut_soon.forget()
         sys.settrace(None)
         threading.settrace(None)  # type: ignore[arg-type]
 
@@ -302,6 +375,9 @@ class Session:
                 self.recorder = None
                 self._fail(f"the line recorder could not start: {error}", fatal=False)
         self.gc.enabled = self.files.enabled = True
+        self._steps_at_open = self.steps.recorded
+        if threading.current_thread() is threading.main_thread():
+            self._cut_soon.after(WINDOW_SECONDS)
         self._window_start = time.time_ns()
         if self._pause_start:
             # What the hand-over cost is an event of its own: a gap that explains itself.
@@ -356,11 +432,13 @@ class Session:
             self.profiler.profiler = None
 
     def _write_window(self, raw: RawWindow, end_ns: int) -> int:
-        if not self.running and self.steps.drop_empty_tail(int(raw.starts.max(initial=0))):
+        if not self.running and self.steps.drop_empty_tail(
+            self._window_start, int(raw.starts.max(initial=0))
+        ):
             self.steps.recorded -= 1
         records = self.recorder.take() if self.recorder is not None else []
         states = HostStates(self.replay.states(records), self._carried, self._window_start, end_ns)
-        extra, self.extra = self.extra + self.gc.take() + self.files.take(), []
+        extra, self.extra = self.extra + self.gc.take() + self.files.take() + self.compiler.take(), []
         built = build_window(
             raw,
             extra,
@@ -372,6 +450,7 @@ class Session:
             self.coverage,
             self.rank,
             np.array(self.modules.module_ids, dtype=np.int64),
+            self.compiler,
         )
         if rows := self.modules.take(built.modules):
             self.writer.write("modules", rows)
@@ -577,7 +656,7 @@ class Session:
 
     def _fail(self, message: str, *, detail: str = "", fatal: bool = True) -> None:
         print(f"neuron-explorer: {message}", file=sys.stderr)
-        if detail and os.environ.get("NEURON_EXPLORER_DEBUG"):
+        if detail and os.environ.get("NE_DEBUG"):
             print(detail, file=sys.stderr)
         self._failed = self._failed or message
         if fatal:

@@ -87,6 +87,41 @@ class OptimizerMarks:
         return False
 
 
+class LoaderMarks:
+    """Calls `on_batch` whenever the program asks a DataLoader for its next batch: where one iteration ends and the next
+    begins in a program without optimizer (inference, evaluation)."""
+
+    def __init__(self, on_batch: Callable[[], None]) -> None:
+        self._on_batch = on_batch
+        self._original: Any = None
+        self._wrapper: Any = None
+
+    def start(self) -> None:
+        try:
+            from torch.utils.data.dataloader import _BaseDataLoaderIter
+        except ImportError:
+            return
+        original = _BaseDataLoaderIter.__next__
+        on_batch = self._on_batch
+
+        def __next__(loader: Any) -> Any:
+            on_batch()
+            return original(loader)
+
+        self._original, self._wrapper = original, __next__
+        _BaseDataLoaderIter.__next__ = __next__  # type: ignore[method-assign,assignment]
+
+    def stop(self) -> None:
+        """Put the original back, unless somebody else wrapped it since."""
+        if self._wrapper is None:
+            return
+        from torch.utils.data.dataloader import _BaseDataLoaderIter
+
+        if _BaseDataLoaderIter.__next__ is self._wrapper:
+            _BaseDataLoaderIter.__next__ = self._original  # type: ignore[method-assign]
+        self._wrapper = None
+
+
 def _is_torchs_own(optimizer: Any, args: Any, kwargs: Any) -> bool:
     """One of torch's optimizers, without a closure and without hooks of the program: no user code runs in its step."""
     if not type(optimizer).__module__.startswith("torch.optim") or kwargs or len(args) > 1:

@@ -57,9 +57,10 @@ class Steps:
                 self.done.append(step)
         return step
 
-    def drop_empty_tail(self, last_event_ns: int) -> bool:
+    def drop_empty_tail(self, window_start_ns: int, last_event_ns: int) -> bool:
         """Forget the last step where it is cut off and nothing happened in it: what follows the last step() call."""
-        if self.done and not self.done[-1].complete and self.done[-1].start_ns > last_event_ns:
+        tail = self.done[-1] if self.done else None
+        if tail is not None and not tail.complete and tail.start_ns >= max(window_start_ns, last_event_ns):
             self.done.pop()
             return True
         return False

@@ -12,6 +12,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from explorer.collectors.capture.categories import DEVICE_KINDS, category
+from explorer.collectors.capture.compiled import CompileRecorder
+from explorer.collectors.capture.compiled_rows import compiled_rows
 from explorer.collectors.capture.dimensions import Dimensions
 from explorer.collectors.capture.forward_backward import follow_to_own_line, resolve_forward
 from explorer.collectors.capture.host_event import HostEvent
@@ -147,6 +149,7 @@ def build_window(
     coverage: Coverage,
     rank: int = 0,
     module_ids: I64 | None = None,
+    compiler: CompileRecorder | None = None,
 ) -> WindowTables:
     """All tables of one window."""
     metadata = parse_metadata(raw.metadata)
@@ -231,6 +234,25 @@ def build_window(
     attribution = np.where(inherits, _FORWARD, attribution)
     recomputed = _recomputed(site, in_backward, own_code, sequences)
 
+    shares: list[tuple[int, int, float]] = []
+    shared = np.zeros(total, dtype=bool)
+    if compiler is not None:
+        kernels = compiled_rows(names, parents, compiler, dimensions)
+        site[kernels.rows] = kernels.sites
+        attribution[kernels.rows] = _COMPILED
+        is_coarse[kernels.rows] = False
+        shared[kernels.rows] = kernels.shared
+        # Without provenance only the line that calls the compiled function is known.
+        is_coarse[kernels.unknown] = True
+        shares = kernels.shares
+    where = {old: new for new, old in enumerate(pick)}
+    for at, event in enumerate(extra):
+        if event.line is not None:
+            row = where[count + at]
+            site[row] = dimensions.responsible([event.line])
+            attribution[row] = _TRACED
+            is_coarse[row] = False
+
     # Device rows: by the ids of the window to the launching call and the op.
     launch, op = _links(categories, on_device, correlation, linked, parents, depths)
     has_op = on_device & (op >= 0)
@@ -259,8 +281,10 @@ def build_window(
     dtypes = [metadata.dtypes[i] for i in kept.tolist()] + [None] * more
     attributes = [metadata.attributes[i] for i in kept.tolist()] + [event.attributes for event in extra]
     sizes = [None] * count + [event.size_bytes for event in extra]
-    precision = np.where(
-        attribution == _NONE, 0, np.where(is_coarse, 2, np.where(attribution == _GUESS, 3, 1))
+    precision = np.select(
+        [attribution == _NONE, shared, is_coarse, attribution == _GUESS],
+        [-1, _SHARED, _COARSE, _INFERRED],
+        _EXACT,
     )
     events = pa.table(
         {
@@ -281,7 +305,7 @@ def build_window(
             "site_id": _nullable(site, site == 0),
             "stack_id": _nullable(stack, stack == 0),
             "attribution": _words(attribution, _ATTRIBUTIONS),
-            "precision": _words(precision - 1, _PRECISIONS),
+            "precision": _words(precision, _PRECISIONS),
             "module_id": _nullable(module, module == 0),
             "size_bytes": pa.array([sizes[i] for i in pick], pa.int64()),
             "shapes": pa.array([shapes[i] for i in pick], pa.string()).dictionary_encode(),
@@ -296,13 +320,16 @@ def build_window(
     tables: dict[str, Any] = {"events": events}
     if edges := _edges(event_id, forward, forward_method, launch, on_device, rank):
         tables["edges"] = pa.concat_tables(edges)
-    if np.any(recomputed):
-        rows = np.flatnonzero(recomputed)
+    again = np.flatnonzero(recomputed)
+    if len(again) or shares:
+        parts = [(int(event_id[row]), int(site[row]), "recomputed", 1.0) for row in again.tolist()]
+        parts += [(int(event_id[row]), at, "responsible", share) for row, at, share in shares]
+        ids, lines, roles, parts_of = zip(*parts)
         tables["event_sites"] = {
-            "event_id": event_id[rows],
-            "site_id": site[rows],
-            "role": ["recomputed"] * len(rows),
-            "share": np.ones(len(rows)),
+            "event_id": list(ids),
+            "site_id": list(lines),
+            "role": list(roles),
+            "share": list(parts_of),
         }
     memory = np.flatnonzero(is_memory)
     if len(memory):
@@ -314,9 +341,10 @@ def build_window(
     return WindowTables(tables, first_event_id + total, total, lost, set(np.unique(module).tolist()))
 
 
-_ATTRIBUTIONS = ("none", "traced", "forward", "flow", "order")
-_NONE, _TRACED, _FORWARD, _FLOW, _GUESS = range(5)
-_PRECISIONS = ("exact", "coarse", "inferred")
+_ATTRIBUTIONS = ("none", "traced", "forward", "flow", "order", "compiled")
+_NONE, _TRACED, _FORWARD, _FLOW, _GUESS, _COMPILED = range(6)
+_PRECISIONS = ("exact", "coarse", "inferred", "shared")
+_EXACT, _COARSE, _INFERRED, _SHARED = range(4)
 
 
 def _nullable(values: Any, missing: Any) -> pa.Array:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import atexit
-import importlib.machinery
 import json
 import os
 import sys
 import threading
-from types import FrameType, ModuleType
+from types import FrameType
 from typing import Any
+
+from explorer.collectors.capture.import_watch import ImportWatch
 
 RECORD = "NEURON_EXPLORER_RECORD"
 """Environment variable with the JSON of the options: directory and keyword arguments of CaptureSettings."""
@@ -22,38 +23,7 @@ _session: Any = None
 
 def arm() -> None:
     """Begin recording when this process imports torch."""
-    if "torch" in sys.modules:
-        begin(sys._getframe(1))
-    else:
-        sys.meta_path.insert(0, TorchWatcher())
-
-
-class TorchWatcher:
-    """A finder that finds nothing: it lets the real ones find torch, and begins when torch is loaded."""
-
-    def find_spec(self, name: str, path: Any = None, target: ModuleType | None = None) -> Any:
-        if name != "torch":
-            return None
-        if self in sys.meta_path:
-            sys.meta_path.remove(self)
-        spec = None
-        for finder in sys.meta_path:
-            find = getattr(finder, "find_spec", None)
-            spec = find(name, path, target) if find is not None else None
-            if spec is not None:
-                break
-        if spec is None or spec.loader is None or not hasattr(spec.loader, "exec_module"):
-            return spec
-        execute = spec.loader.exec_module
-
-        def exec_module(module: ModuleType) -> None:
-            spec.loader.exec_module = execute  # type: ignore[method-assign,union-attr]
-            execute(module)
-            begin(_program_frame())
-
-        if isinstance(spec, importlib.machinery.ModuleSpec):
-            spec.loader.exec_module = exec_module  # type: ignore[method-assign]
-        return spec
+    ImportWatch("torch", lambda module: begin(_program_frame())).start()
 
 
 def begin(frame: FrameType | None) -> None:

@@ -97,16 +97,35 @@ class UserCode:
         file = code.co_filename
         variables = frame.f_globals
         kind = self.kind(file, variables)
+        name = str(variables.get("__name__", ""))
+        if (
+            kind == USER
+            and name.startswith(("torch.", "triton."))
+            and not self._matches(self.include, file, None)
+        ):
+            # Wrappers that Inductor generates lie in a cache folder, but are modules of torch.
+            return SKIP
         if kind != USER or not file.startswith("<"):
             return kind
-        name = str(variables.get("__name__", ""))
         if code.co_qualname.startswith("__create_fn__") or name.startswith("namedtuple_"):
             # Methods that dataclasses and namedtuples generate: their time belongs to the line that calls them.
             return SKIP
         owner = variables.get("__file__")
         if isinstance(owner, str) and not owner.startswith("<"):
             return self.kind(owner, variables)
-        return SKIP if name.partition(".")[0] in _BENEATH else USER
+        module = sys.modules.get(name)
+        if name and name != "__main__":
+            file_of_module = getattr(module, "__file__", None)
+            return self.kind(file_of_module, variables) if isinstance(file_of_module, str) else USER
+        if name:
+            return USER
+        # Text run in a bare namespace: Dynamo's guards and Inductor's helpers look like the user's own exec, but for
+        # who calls them and how they are named.
+        caller = frame.f_back
+        beneath = (
+            caller is not None and str(caller.f_globals.get("__name__", "")).partition(".")[0] in _BENEATH
+        )
+        return SKIP if beneath or code.co_qualname.startswith("___") else USER
 
     def relative_to_package(self, path: str) -> str | None:
         """Path below site-packages with forward slashes; None for a file outside it."""

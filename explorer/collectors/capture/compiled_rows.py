@@ -1,0 +1,75 @@
+"""The rows of compiled graphs in a window: which lines each kernel computes, with shares."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from explorer.collectors.capture.compiled import GRAPH_CALL, CompileRecorder, match_kernels
+from explorer.collectors.capture.dimensions import Dimensions
+
+I64 = npt.NDArray[np.int64]
+
+
+@dataclass(slots=True)
+class CompiledRows:
+    """`rows` got a line from provenance: `sites` the one with the largest share, `shared` whether there are several;
+    `shares` lists (row, site, share) for those. `unknown` are rows inside graphs whose provenance is not known."""
+
+    rows: list[int] = field(default_factory=list)
+    sites: list[int] = field(default_factory=list)
+    shared: list[bool] = field(default_factory=list)
+    shares: list[tuple[int, int, float]] = field(default_factory=list)
+    unknown: list[int] = field(default_factory=list)
+
+
+def compiled_rows(
+    names: list[str], parents: I64, recorder: CompileRecorder, dimensions: Dimensions
+) -> CompiledRows:
+    """Find the kernels of every compiled graph. Rows are sorted so that parents come before children."""
+    result = CompiledRows()
+    calls = {row: found[1] for row, name in enumerate(names) if (found := GRAPH_CALL.match(name))}
+    if not calls:
+        return result
+    children: dict[int, list[int]] = {}
+    for row, parent in enumerate(parents.tolist()):
+        if parent >= 0:
+            children.setdefault(parent, []).append(row)
+    sites_of: dict[tuple[str, str], list[tuple[int, float]]] = {}
+    for row, key in calls.items():
+        graph = recorder.graphs.get(key)
+        top: list[int] = []
+        for child in children.get(row, []):
+            # The generated wrapper may have a range of its own around the kernels.
+            top.extend(children.get(child, []) if "wrapper_call" in names[child] else [child])
+        matched = match_kernels(names, top, graph) if graph is not None else []
+        known = set()
+        for kernel, handle in matched:
+            assert graph is not None
+            lines = sites_of.get((key, handle))
+            if lines is None:
+                shares: dict[int, float] = {}
+                for chain, share in recorder.lines_of(graph, handle):
+                    site = dimensions.responsible(chain)
+                    shares[site] = shares.get(site, 0.0) + share
+                lines = sites_of[(key, handle)] = sorted(shares.items(), key=lambda item: -item[1])
+            if not lines:
+                continue
+            known.add(kernel)
+            below = [kernel]
+            while below:
+                at = below.pop()
+                result.rows.append(at)
+                result.sites.append(lines[0][0])
+                result.shared.append(len(lines) > 1)
+                if len(lines) > 1:
+                    result.shares.extend((at, site, share) for site, share in lines)
+                below.extend(children.get(at, []))
+        below = [kernel for kernel in top if kernel not in known]
+        while below:
+            at = below.pop()
+            result.unknown.append(at)
+            below.extend(children.get(at, []))
+    return result
