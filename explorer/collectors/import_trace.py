@@ -31,6 +31,7 @@ IMPORTERS = (
     "explorer.collectors.rocprof.importer",
     "explorer.collectors.execution_trace.importer",
     "explorer.collectors.speedscope.importer",
+    "explorer.collectors.telemetry.monitor_log",
     "explorer.collectors.kineto.importer",
 )
 """Modules with NAME, recognises(source) and import_source(source, writer, options); the first that recognises a source reads it.
