@@ -139,18 +139,21 @@ class Relations:
         if self._neuron.has(name):
             self._neuron.make(name)
             return
-        if name in self._tables:
-            self._made.add(name)
-            self._register(name, self._tables[name])
-            return
-        if name in COMPUTED:
-            self._made.add(name)
-            self._connection.register(name, self._compute(name))
-            return
-        for need in self._views[name].needs:
+        for need in self._views[name].needs if name in self._views and name not in self._tables else ():
             self._make(need)
+        # Marked first: what computes a table may name it. Unmarked when making it fails or is interrupted.
         self._made.add(name)
-        self._connection.execute(f"CREATE VIEW {identifier(name)} AS {self._views[name].sql}")
+        try:
+            if name in self._tables:
+                self._register(name, self._tables[name])
+            elif name in COMPUTED:
+                self._connection.register(name, self._compute(name))
+            else:
+                view = f"CREATE OR REPLACE VIEW {identifier(name)} AS {self._views[name].sql}"
+                self._connection.execute(view)
+        except BaseException:
+            self._made.discard(name)
+            raise
 
     def _register(self, relation: str, table: str) -> None:
         files = self.reader.files(table)
@@ -170,4 +173,4 @@ class Relations:
             source = identifier(f"__{relation}")
         if spec is not None and spec.dimension and files:
             source = deduplicated(table, source)
-        self._connection.execute(f"CREATE VIEW {identifier(relation)} AS SELECT * FROM {source}")
+        self._connection.execute(f"CREATE OR REPLACE VIEW {identifier(relation)} AS SELECT * FROM {source}")

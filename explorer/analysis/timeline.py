@@ -234,11 +234,10 @@ def load_timeline(run: Run, rank: int = 0, max_events: int = MAX_EVENTS) -> Time
     shortest = -1
     if total > max_events:
         share = 1 - max_events / total
-        shortest = int(
-            engine.sql(
-                "SELECT approx_quantile(duration_ns, ?) AS d FROM events WHERE rank = ?", [share, rank]
-            ).rows()[0]["d"]
-        )
+        rows = engine.sql(
+            f"SELECT approx_quantile(duration_ns, {share:.6f}::FLOAT) AS d FROM events WHERE rank = ?", [rank]
+        ).rows()
+        shortest = int(rows[0]["d"])
     data = engine.sql(
         "SELECT event_id, coalesce(parent_id, -1) AS parent_id, track_id, name_code, category, start_ns, duration_ns,"
         " coalesce(site_id, 0) AS site_id, coalesce(module_id, 0) AS module_id"

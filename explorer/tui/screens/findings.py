@@ -13,7 +13,7 @@ from textual.widgets import Static
 
 from explorer.tui import units
 from explorer.tui.rows import finding_rows
-from explorer.tui.screens.frame import ExplorerScreen
+from explorer.tui.screens.frame import ExplorerScreen, when_ready
 from explorer.tui.text import safe
 from explorer.tui.theme import inks
 from explorer.tui.widgets.table import Column, Table
@@ -83,6 +83,7 @@ class FindingsScreen(ExplorerScreen):
         if self._wanted:
             self.show_finding(self._wanted)
 
+    @when_ready
     def show_finding(self, finding_id: str) -> None:
         """Put the cursor on a finding (asked by other screens)."""
         self._wanted = finding_id

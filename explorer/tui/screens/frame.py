@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
+from functools import partial, wraps
+from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, TypeVar, cast
 
 from textual.app import ComposeResult
 from textual.screen import Screen
@@ -17,6 +18,23 @@ if TYPE_CHECKING:
     from explorer.tui.data import Data
 
 T = TypeVar("T")
+P = ParamSpec("P")
+
+
+def when_ready(method: Callable[P, None]) -> Callable[P, None]:
+    """For methods that other screens call: right after the first switch to a screen its widgets are not there yet, so
+    the call waits for them."""
+
+    @wraps(method)
+    def call(*args: P.args, **kwargs: P.kwargs) -> None:
+        screen = args[0]
+        assert isinstance(screen, ExplorerScreen)
+        if screen.ready:
+            method(*args, **kwargs)
+        else:
+            screen.waiting.append(partial(method, *args, **kwargs))
+
+    return call
 
 
 class ExplorerScreen(Screen[None]):
@@ -30,6 +48,11 @@ class ExplorerScreen(Screen[None]):
     def explorer(self) -> ExplorerApp:
         """The app, as what it is."""
         return cast("ExplorerApp", self.app)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ready = False
+        self.waiting: list[Callable[[], None]] = []
 
     def compose(self) -> ComposeResult:
         yield RunLine()
@@ -45,9 +68,16 @@ class ExplorerScreen(Screen[None]):
         """Ask for what the screen shows. Called when the run is open, and again when it has grown."""
 
     def on_mount(self) -> None:
+        self.call_after_refresh(self._became_ready)
         self.show_run()
         if self.explorer.data is not None:
             self.load()
+
+    def _became_ready(self) -> None:
+        self.ready = True
+        waiting, self.waiting = self.waiting, []
+        for call in waiting:
+            call()
 
     def show_run(self) -> None:
         """Bring the run's line up to date."""

@@ -11,7 +11,7 @@ from textual.containers import Horizontal
 from textual.widgets import TabbedContent, TabPane
 
 from explorer.tui.editor import open_editor
-from explorer.tui.screens.frame import ExplorerScreen
+from explorer.tui.screens.frame import ExplorerScreen, when_ready
 from explorer.tui.text import safe
 from explorer.tui.widgets.code import Code, highlighted
 from explorer.tui.widgets.table import Column, Table
@@ -129,6 +129,7 @@ class SourceScreen(ExplorerScreen):
         own = [file for file in files if file["is_user"]]
         self.query_one("#files", Table).set_rows(files if self._libraries or not own else own)
 
+    @when_ready
     def show_line(self, file: str, line: int | None) -> None:
         """Open a file at a line (asked by other screens)."""
         self._wanted = (file, line)

@@ -16,7 +16,7 @@ from textual.widgets import Input, Static, TextArea
 from explorer.tui import units
 from explorer.tui.export import export_result
 from explorer.tui.history import History
-from explorer.tui.screens.frame import ExplorerScreen
+from explorer.tui.screens.frame import ExplorerScreen, when_ready
 from explorer.tui.text import safe
 from explorer.tui.theme import inks
 from explorer.tui.widgets.table import Column, Table
@@ -175,6 +175,7 @@ class SqlScreen(ExplorerScreen):
         text.no_wrap = True
         self.query_one("#sql-status", Static).update(text)
 
+    @when_ready
     def show_sql(self, sql: str, note: str = "") -> None:
         """Put a statement into the editor and run it (asked by other screens)."""
         editor = self.query_one(SqlEditor)

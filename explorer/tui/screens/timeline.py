@@ -12,7 +12,7 @@ from textual.containers import VerticalScroll
 from textual.widgets import Input, Static
 
 from explorer.tui import units
-from explorer.tui.screens.frame import ExplorerScreen
+from explorer.tui.screens.frame import ExplorerScreen, when_ready
 from explorer.tui.text import brief, safe
 from explorer.tui.theme import inks, palette_of
 from explorer.tui.widgets.timeline import TimelineView
@@ -117,10 +117,12 @@ class TimelineScreen(ExplorerScreen):
 
     # Asked by other screens
 
+    @when_ready
     def show_range(self, rank: int, start_ns: int, end_ns: int) -> None:
         """Show a window of a rank."""
         self._ready(lambda: self.view.show_window(start_ns, end_ns), rank)
 
+    @when_ready
     def show_around(self, rank: int, time_ns: int) -> None:
         """Show the surroundings of a moment: a fiftieth of the recording."""
 
@@ -132,6 +134,7 @@ class TimelineScreen(ExplorerScreen):
 
         self._ready(go, rank)
 
+    @when_ready
     def show_step(self, rank: int, step: int) -> None:
         """Show a step of a rank, whole."""
 
@@ -143,6 +146,7 @@ class TimelineScreen(ExplorerScreen):
 
         self._ready(go, rank)
 
+    @when_ready
     def show_event(self, rank: int, event_id: int) -> None:
         """Select an event and zoom to its surroundings."""
 
@@ -158,6 +162,7 @@ class TimelineScreen(ExplorerScreen):
 
         self._ready(go, rank)
 
+    @when_ready
     def search(self, text: str) -> None:
         """Find every event whose name holds the text, and go to the first after the window's start."""
 

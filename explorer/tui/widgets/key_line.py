@@ -63,7 +63,7 @@ class KeyLine(Widget):
 
         for entry in own:
             length = len(entry[0]) + len(entry[1]) + 3
-            room = width - (tail_length if len(lines) == rows else 0)
+            room = width - (tail_length + 2 if len(lines) == rows else 0)
             if x + length > room:
                 if len(lines) == rows:
                     lines[-1].append(" …", style=css["muted"])

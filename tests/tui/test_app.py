@@ -1,0 +1,230 @@
+"""The app as a whole: screens by number, help, palette, themes, resizing, quitting, failing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+
+from explorer.analysis.run import Run
+from explorer.model.errors import InputError
+from explorer.tui.app import SCREENS, ExplorerApp
+from explorer.tui.commands import ActionCommands, described_bindings
+from explorer.tui.screens.frame import ExplorerScreen
+from explorer.tui.screens.help import HelpScreen
+from explorer.tui.screenshot import settle
+from explorer.tui.theme import THEMES
+from explorer.tui.widgets.header import ModeBar, RunLine
+from explorer.tui.widgets.key_line import KeyLine
+from explorer.tui.widgets.table import Table
+
+Make = Callable[..., ExplorerApp]
+
+
+async def test_number_keys_reach_every_screen_and_each_shows_its_answers(make_app: Make) -> None:
+    app = make_app()
+    async with app.run_test(size=(120, 36)) as pilot:
+        await settle(pilot)
+        for name, (key, _, _, _) in SCREENS.items():
+            if app.current_mode == "sql":
+                await pilot.press("escape")
+            await pilot.press(key)
+            await settle(pilot)
+            assert app.current_mode == name
+            for table in app.screen.query(Table):
+                assert table.loading_text is None or table.id == "sql-result", (name, table.id)
+        assert app.screen.query_one(RunLine).run_name == "sample"
+
+
+@pytest.mark.parametrize("name", ["overview", "timeline", "source", "ops", "sql"])
+async def test_q_quits(make_app: Make, name: str) -> None:
+    app = make_app(screen=name)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settle(pilot)
+        if name == "sql":
+            await pilot.press("escape")
+        await pilot.press("q")
+        await pilot.pause()
+        assert app._exit
+        assert app.return_code == 0
+
+
+async def test_ctrl_q_quits_while_text_is_typed(make_app: Make) -> None:
+    app = make_app(screen="sql")
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settle(pilot)
+        await pilot.press("q")
+        assert not app._exit
+        await pilot.press("ctrl+q")
+        await pilot.pause()
+        assert app._exit
+
+
+async def test_every_action_is_in_the_help_and_in_the_palette(make_app: Make) -> None:
+    app = make_app()
+    async with app.run_test(size=(120, 36)) as pilot:
+        await settle(pilot)
+        for name in SCREENS:
+            app.switch_mode(name)
+            await settle(pilot)
+            await _check_actions(app, pilot)
+
+
+async def _check_actions(app: ExplorerApp, pilot: Pilot[None]) -> None:
+    screen = app.screen
+    assert isinstance(screen, ExplorerScreen)
+    assert screen.ABOUT
+    wanted = set()
+    for node in [screen, app, *[w for w in screen.query("*") if w.can_focus]]:
+        for base in type(node).__mro__:
+            if base.__module__.startswith("explorer."):
+                for binding in base.__dict__.get("BINDINGS", []):
+                    assert binding.description, binding
+                    wanted.add(binding.tooltip or binding.description)
+    assert wanted <= {description for _, _, description in described_bindings(app, screen)}
+    provider = ActionCommands(screen)
+    titles = {str(hit.display) async for hit in provider.discover()}
+    assert wanted <= titles
+    await pilot.press("f1")
+    await pilot.pause()
+    assert isinstance(app.screen, HelpScreen)
+    await pilot.press("escape")
+    await pilot.pause()
+    assert app.screen is screen
+
+
+@pytest.mark.parametrize("size", [(80, 24), (250, 70)])
+async def test_the_footer_always_shows_help_palette_and_quit(make_app: Make, size: tuple[int, int]) -> None:
+    app = make_app()
+    async with app.run_test(size=size) as pilot:
+        await settle(pilot)
+        for name in SCREENS:
+            app.switch_mode(name)
+            await settle(pilot)
+            text = str(app.screen.query_one(KeyLine).render())
+            last = text.split("\n")[-1]
+            assert "Help" in last, name
+            assert "Palette" in last, name
+            assert "Quit" in last, name
+            assert len(last) <= size[0]
+
+
+async def test_the_palette_runs_an_action(make_app: Make) -> None:
+    app = make_app()
+    async with app.run_test(size=(120, 36)) as pilot:
+        await settle(pilot)
+        await pilot.press("ctrl+p")
+        await pilot.press(*"Go to Ranks")
+        await pilot.pause(0.3)
+        await pilot.press("enter")
+        await settle(pilot)
+        assert app.current_mode == "ranks"
+
+
+async def test_a_click_on_the_screen_list_changes_the_screen(make_app: Make) -> None:
+    app = make_app()
+    async with app.run_test(size=(120, 36)) as pilot:
+        await settle(pilot)
+        bar = app.screen.query_one(ModeBar)
+        at = str(bar.render()).index("5 Findings")
+        await pilot.click(ModeBar, offset=(at + 2, 0))
+        await settle(pilot)
+        assert app.current_mode == "findings"
+
+
+async def test_themes_go_round_and_colours_follow(make_app: Make) -> None:
+    app = make_app()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settle(pilot)
+        seen = []
+        for _ in THEMES:
+            seen.append((app.theme, app.screen.styles.background.hex))
+            await pilot.press("T")
+            await pilot.pause()
+        assert [name for name, _ in seen] == [theme.name for theme in THEMES]
+        assert app.theme == seen[0][0]
+        assert len({background for _, background in seen}) == len(THEMES)
+
+
+async def test_resizing_keeps_the_state(make_app: Make) -> None:
+    app = make_app(screen="ops")
+    async with app.run_test(size=(120, 36)) as pilot:
+        await settle(pilot)
+        table = app.screen.query_one("#ops", Table)
+        await pilot.press("down", "down", "s", "slash", *"aten", "enter")
+        await settle(pilot)
+        before = (table.cursor, table.sort_key, table.filter, [row["name"] for row in table.rows])
+        assert before[1:3] == ("name", "aten")
+        for size in ((80, 24), (250, 70), (40, 12), (120, 36)):
+            await pilot.resize_terminal(*size)
+            await pilot.pause()
+        assert (table.cursor, table.sort_key, table.filter, [row["name"] for row in table.rows]) == before
+        await pilot.press("5")
+        await settle(pilot)
+        await pilot.press("4")
+        await pilot.pause()
+        assert (table.cursor, table.sort_key) == before[:2]
+
+
+async def test_a_tiny_terminal_does_not_break_any_screen(make_app: Make) -> None:
+    app = make_app()
+    async with app.run_test(size=(20, 6)) as pilot:
+        await settle(pilot)
+        for name in SCREENS:
+            app.switch_mode(name)
+            await settle(pilot)
+
+
+async def test_an_unreadable_run_ends_the_app_with_its_error() -> None:
+    def fails() -> Run:
+        raise InputError("x is not a run.", "Record one.")
+
+    app = ExplorerApp(fails, "x")
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settle(pilot)
+        await pilot.pause()
+    assert isinstance(app.failure, InputError)
+    assert app.crash is None
+
+
+async def test_a_crash_is_kept_for_the_report_and_not_printed_over_the_terminal(
+    make_app: Make, capsys: pytest.CaptureFixture[str]
+) -> None:
+    app = make_app()
+    with pytest.raises(ZeroDivisionError):  # noqa: PT012
+        async with app.run_test(size=(80, 24)) as pilot:
+            await settle(pilot)
+            app.call_later(lambda: 1 // 0)
+            await pilot.pause(0.2)
+    assert isinstance(app.crash, ZeroDivisionError)
+    assert "Traceback" not in capsys.readouterr().err
+
+
+async def test_one_broken_answer_leaves_the_rest_working(
+    make_app: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reported: list[BaseException] = []
+
+    def broken(self: Run) -> Any:
+        raise RuntimeError("a rule broke")
+
+    monkeypatch.setattr(Run, "bottlenecks", broken)
+    app = make_app(report=lambda error: reported.append(error) or "/tmp/report.txt")
+    async with app.run_test(size=(120, 36), notifications=True) as pilot:
+        await settle(pilot)
+        assert [str(error) for error in reported] == ["a rule broke"]
+        await pilot.press("4")
+        await settle(pilot)
+        assert len(app.screen.query_one("#ops", Table).rows) == 8
+
+
+async def test_the_run_is_opened_while_the_first_picture_is_there(make_app: Make) -> None:
+    app = make_app()
+    async with app.run_test(size=(80, 24)) as pilot:
+        # Before the run is open the screen already says so.
+        assert "Opening sample" in str(app.screen.query_one("#story-title").render()) or app.data is not None
+        await settle(pilot)
+        assert app.facts == "6 steps · 2 ranks · 2 × Test GPU · 768 events"
+        assert app.warning_count == 1 or app.warning_count == 2

@@ -1,0 +1,333 @@
+"""What each screen shows and does, key by key."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from textual.widgets import Input, Static, TabbedContent
+
+from explorer.tui.app import ExplorerApp
+from explorer.tui.screens.health import HealthScreen
+from explorer.tui.screens.sql import SqlEditor
+from explorer.tui.screenshot import settle
+from explorer.tui.widgets.code import Code
+from explorer.tui.widgets.flame import Flame
+from explorer.tui.widgets.heat_map import HeatMap
+from explorer.tui.widgets.plot import Plots
+from explorer.tui.widgets.stacked_bar import StackedBar
+from explorer.tui.widgets.table import Table
+from explorer.tui.widgets.timeline import TimelineView
+from tests.tui.sample_run import START, STEP_NS
+
+Make = Callable[..., ExplorerApp]
+
+
+def text_of(app: ExplorerApp, selector: str) -> str:
+    return str(app.screen.query_one(selector, Static).render())
+
+
+async def test_overview_adds_up_and_names_lines(make_app: Make) -> None:
+    app = make_app()
+    async with app.run_test(size=(120, 36)) as pilot:
+        await settle(pilot)
+        parts = app.screen.query_one(StackedBar).parts
+        assert sum(part.duration_ns for part in parts) == STEP_NS
+        assert {part.key for part in parts} == {"compute", "communication", "copy", "idle"}
+        rows = app.screen.query_one("#findings", Table).rows
+        assert rows
+        assert all(row["saving_ns"] > 0 for row in rows)
+        assert any(str(row["where"]).startswith("train.py:") for row in rows)
+
+
+async def test_overview_drills_into_finding_source_and_step(make_app: Make) -> None:
+    app = make_app()
+    async with app.run_test(size=(120, 40)) as pilot:
+        await settle(pilot)
+        first = app.screen.query_one("#findings", Table).rows[0]
+        await pilot.press("enter")
+        await settle(pilot)
+        assert app.current_mode == "findings"
+        assert first["title"] in text_of(app, "#finding-text")
+        assert "Do this" in text_of(app, "#finding-text")
+        await pilot.press("1", "e")
+        await settle(pilot)
+        assert app.current_mode == "source"
+        code = app.screen.query_one(Code)
+        assert code.line is not None
+        assert code.line.number == first["line"]
+        await pilot.press("1")
+        await settle(pilot)
+        await pilot.click("#story-steps", offset=(30, 3))
+        await settle(pilot)
+        assert app.current_mode == "timeline"
+        view = app.screen.query_one(TimelineView)
+        assert (view.start_ns, view.end_ns) == (START + 3 * STEP_NS, START + 4 * STEP_NS)
+
+
+async def test_overview_of_a_host_only_run_explains_the_host(make_app: Make) -> None:
+    app = make_app("host_only")
+    async with app.run_test(size=(120, 36)) as pilot:
+        await settle(pilot)
+        parts = {part.key: part.duration_ns for part in app.screen.query_one(StackedBar).parts}
+        assert sum(parts.values()) == STEP_NS
+        assert parts["data"] == 5_000_000
+        assert {"op", "python"} <= set(parts)
+
+
+async def test_health_says_what_is_doubtful(make_app: Make) -> None:
+    app = make_app()
+    async with app.run_test(size=(120, 36)) as pilot:
+        await settle(pilot)
+        await pilot.press("h")
+        await settle(pilot)
+        assert isinstance(app.screen, HealthScreen)
+        assert "Input shapes were recorded in one window only." in text_of(app, "#health-text")
+        await pilot.press("escape")
+        await pilot.pause()
+        assert app.current_mode == "overview"
+
+
+async def test_source_shows_costs_and_follows_callers(make_app: Make) -> None:
+    app = make_app(screen="source")
+    async with app.run_test(size=(140, 44)) as pilot:
+        await settle(pilot)
+        code = app.screen.query_one(Code)
+        assert code.file is not None
+        assert code.file.complete
+        assert len(code.file.lines) == 23
+        assert code.line is not None
+        assert code.line.number == 12  # the costliest line
+        assert code.line.costs is not None
+        kernels = app.screen.query_one("#line-kernels", Table).rows
+        assert {row["name"] for row in kernels} >= {"ampere_sgemm_128x64_tn", "ampere_sgemm_64x64_nt"}
+        await pilot.press("c", "c")
+        await settle(pilot)
+        assert app.screen.query_one(TabbedContent).active == "callers"
+        callers = app.screen.query_one("#line-callers", Table)
+        assert [row["where"] for row in callers.rows] == ["train.py:16"]
+        callers.focus()
+        await pilot.press("enter")
+        await settle(pilot)
+        assert code.line.number == 16
+        await pilot.press("n")
+        assert code.line.number == 17
+
+
+async def test_source_opens_the_editor_at_the_line(make_app: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    from explorer.tui.screens import source
+
+    opened: list[tuple[str, int]] = []
+    monkeypatch.setattr(source, "open_editor", lambda app, file, line, roots: opened.append((file, line)))
+    app = make_app(screen="source")
+    async with app.run_test(size=(120, 36)) as pilot:
+        await settle(pilot)
+        await pilot.press("e")
+    assert opened == [("train.py", 12)]
+
+
+async def test_tables_filter_and_look_up(make_app: Make) -> None:
+    app = make_app(screen="ops")
+    async with app.run_test(size=(140, 40)) as pilot:
+        await settle(pilot)
+        await pilot.press("r")
+        await settle(pilot)
+        kernels = app.screen.query_one("#kernels", Table)
+        assert kernels.rows[0]["name"] == "ampere_sgemm_128x64_tn"
+        assert len(kernels.rows[0]["per_step"]) == 6
+        await pilot.press("slash", *"nccl")
+        await pilot.pause()
+        # One row per device.
+        assert [row["name"] for row in kernels.rows] == ["ncclDevKernel_AllReduce_Sum_f32"] * 2
+        await pilot.press("enter", "enter")
+        await settle(pilot)
+        assert app.current_mode == "timeline"
+        view = app.screen.query_one(TimelineView)
+        assert view.timeline is not None
+        assert view.selected is not None
+        assert view.timeline.name(view.selected) == "ncclDevKernel_AllReduce_Sum_f32"
+        await pilot.press("4", "escape", "m")
+        await settle(pilot)
+        assert app.screen.query_one("#modules", Table).rows[0]["tree"] == "(model)"
+        await pilot.press("i", "enter")
+        await settle(pilot)
+        assert app.current_mode == "source"
+
+
+async def test_flame_graph_zooms_and_comes_back(make_app: Make) -> None:
+    app = make_app(screen="ops")
+    async with app.run_test(size=(120, 36)) as pilot:
+        await settle(pilot)
+        await pilot.press("f")
+        await settle(pilot)
+        flame = app.screen.query_one(Flame)
+        assert flame.root is not None
+        assert flame.root.total_ns == 2 * 6 * STEP_NS
+        await pilot.press("down", "down", "enter")
+        await pilot.pause()
+        assert len(flame.zoomed) == 2
+        inner = flame.zoomed[-1]
+        assert inner.total_ns < flame.root.total_ns
+        await pilot.press("backspace")
+        assert len(flame.zoomed) == 1
+        await pilot.press("e")
+        await settle(pilot)
+        assert app.current_mode == "source"
+
+
+async def test_findings_take_their_sql_along(make_app: Make) -> None:
+    app = make_app(screen="findings")
+    async with app.run_test(size=(140, 40)) as pilot:
+        await settle(pilot)
+        titles = [str(row["title"]) for row in app.screen.query_one("#finding-list", Table).rows]
+        assert any(title.startswith("Not checked: ") for title in titles)
+        await pilot.press("x")
+        await settle(pilot)
+        assert app.current_mode == "sql"
+        assert "row" in text_of(app, "#sql-status")
+        assert app.screen.query_one("#sql-result", Table).rows
+
+
+async def test_memory_explains_the_peak(make_app: Make) -> None:
+    app = make_app(screen="memory")
+    async with app.run_test(size=(120, 36)) as pilot:
+        await settle(pilot)
+        assert "1.41 GiB" in text_of(app, "#memory-title")
+        (line,) = app.screen.query_one("#memory-lines", Table).rows
+        assert (line["what"], line["size_bytes"], line["blocks"]) == ("train.py:12", 420 << 20, 6)
+        rows = {r["what"]: r["size_bytes"] for r in app.screen.query_one("#memory-categories", Table).rows}
+        assert rows == {"activation": 420 << 20, "allocated unseen": 1 << 30}
+        (band,) = app.screen.query_one(Plots).bands
+        assert max(v for v in band.values if v is not None) == (1 << 30) + (420 << 20)
+        await pilot.press("d")
+        assert "cuda:1, rank 1" in text_of(app, "#memory-title")
+
+
+async def test_a_run_without_memory_or_counters_says_how_to_get_them(make_app: Make) -> None:
+    app = make_app("host_only", screen="memory")
+    async with app.run_test(size=(120, 36)) as pilot:
+        await settle(pilot)
+        plot = app.screen.query_one(Plots)
+        shown = "\n".join("".join(s.text for s in plot.render_line(y)) for y in range(3))
+        assert "profile_memory=True" in shown
+
+
+async def test_ranks_name_the_straggler(make_app: Make) -> None:
+    app = make_app(screen="ranks")
+    async with app.run_test(size=(120, 36)) as pilot:
+        await settle(pilot)
+        assert "Rank 1 computes" in text_of(app, "#ranks-sentence")
+        heat = app.screen.query_one(HeatMap)
+        await pilot.press("m", "down", "right", "right")
+        assert (heat.rank, heat.step) == (1, 2)
+        assert "rank 1, step 2" in text_of(app, "#ranks-status")
+        assert heat.shares[1][2] == 1.0
+        assert heat.shares[0][2] == 0.0
+        await pilot.press("enter")
+        await settle(pilot)
+        view = app.screen.query_one(TimelineView)
+        assert view.timeline is not None
+        assert view.timeline.rank == 1
+        assert view.start_ns == START + 2 * STEP_NS
+
+
+async def test_one_rank_says_so(make_app: Make) -> None:
+    app = make_app("host_only", screen="ranks")
+    async with app.run_test(size=(120, 36)) as pilot:
+        await settle(pilot)
+        assert "one rank" in text_of(app, "#ranks-sentence")
+
+
+async def test_counters_are_drawn_on_the_time_of_the_steps(make_app: Make) -> None:
+    app = make_app(screen="counters")
+    async with app.run_test(size=(120, 36)) as pilot:
+        await settle(pilot)
+        plots = app.screen.query_one(Plots)
+        assert [band.title for band in plots.bands] == ["gpu utilisation  telemetry", "power  telemetry"]
+        assert [tick[0] for tick in plots.ticks] == [f"step {i}" for i in range(6)]
+        assert plots.ticks[3][1] == pytest.approx(0.5)
+        height = plots.band_height
+        await pilot.press("plus")
+        assert plots.band_height == height + 1
+
+
+async def test_sql_runs_completes_remembers_and_exports(make_app: Make, tmp_path: Path) -> None:
+    app = make_app(screen="sql")
+    async with app.run_test(size=(140, 40)) as pilot:
+        await settle(pilot)
+        editor = app.screen.query_one(SqlEditor)
+        editor.load_text("SELECT category, count(*) AS n FROM eve")
+        editor.move_cursor(editor.document.end)
+        await pilot.press("tab")
+        assert editor.text.endswith("FROM event_lines")
+        await pilot.press("tab", "tab")
+        assert editor.text.endswith("FROM events")
+        editor.insert(" GROUP BY category ORDER BY n DESC")
+        await pilot.press("ctrl+r")
+        await settle(pilot)
+        table = app.screen.query_one("#sql-result", Table)
+        counts = {row["category"]: row["n"] for row in table.rows}
+        assert counts["kernel"] == 2 * 6 * (6 + 1 + 3 + 8)
+        assert counts["step"] == 12
+        await pilot.press("escape", "x")
+        box = app.screen.query_one("#sql-input", Input)
+        box.value = str(tmp_path / "out.json")
+        await pilot.press("enter")
+        await settle(pilot)
+        written = json.loads((tmp_path / "out.json").read_text())
+        assert written["columns"] == ["category", "n"]
+        assert len(written["rows"]) == len(table.rows)
+        await pilot.press("i")
+        editor.load_text("SELECT 1")
+        await pilot.press("ctrl+up")
+        assert editor.text == "SELECT category, count(*) AS n FROM events GROUP BY category ORDER BY n DESC"
+        await pilot.press("ctrl+down")
+        assert editor.text == "SELECT 1"
+
+
+@pytest.mark.parametrize(
+    ("sql", "said"),
+    [
+        ("COPY (SELECT 1) TO '/tmp/x.csv'", "SELECT"),
+        ("SELECT nothing FROM events", "nothing"),
+        ("", "empty"),
+    ],
+)
+async def test_sql_says_why_a_statement_is_refused(make_app: Make, sql: str, said: str) -> None:
+    app = make_app(screen="sql")
+    async with app.run_test(size=(120, 36)) as pilot:
+        await settle(pilot)
+        app.screen.query_one(SqlEditor).load_text(sql)
+        await pilot.press("ctrl+r")
+        await settle(pilot)
+        assert said.lower() in text_of(app, "#sql-status").lower()
+
+
+async def test_compare_with_another_run(make_app: Make) -> None:
+    app = make_app(screen="compare")
+    async with app.run_test(size=(120, 36)) as pilot:
+        await settle(pilot)
+        assert "Press o" in text_of(app, "#compare-text")
+        await pilot.press("o", *"host_only", "enter")
+        await settle(pilot)
+        shown = text_of(app, "#compare-text")
+        assert "host_only" in shown
+        assert "no significant change" in shown
+        rows = app.screen.query_one("#compare-table", Table).rows
+        assert rows
+        await pilot.press("m", "m", "m")
+        assert any(
+            str(row["key"]).startswith("train.py")
+            for row in app.screen.query_one("#compare-table", Table).rows
+        )
+
+
+async def test_compare_says_what_is_wrong_with_the_path(make_app: Make) -> None:
+    app = make_app(screen="compare")
+    async with app.run_test(size=(120, 36)) as pilot:
+        await settle(pilot)
+        await pilot.press("o", *"nowhere", "enter")
+        await settle(pilot)
+        assert "does not exist" in text_of(app, "#compare-text")
