@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from explorer.analysis.result import Result
+from explorer.model.errors import UsageError
 from explorer.store.reader import RunReader
 
 if TYPE_CHECKING:
@@ -145,6 +146,20 @@ class Run:
         """How many device events were enqueued and not started, per stream."""
         return self._answer("queue", "queue_depth", mode)
 
+    def roofline(self, by: str = "op") -> Result:
+        """Achieved against attainable rates by op ('op'), source line ('line') or step ('step': MFU).
+
+        Raises UsageError for another grouping.
+        """
+        views = {"op": "roofline", "line": "roofline_lines", "step": "mfu"}
+        if by not in views:
+            raise UsageError(f"There is no roofline by {by!r}.", f"Choose one of: {', '.join(views)}.")
+        return self.view(views[by])
+
+    def collectives(self) -> Result:
+        """Communication of each rank: time, message, algorithm and bus bandwidth, overlap with compute."""
+        return self.view("collective_costs")
+
     def health(self) -> Result:
         """What is missing, broken, repaired or doubtful, worst first."""
         return self.view("run_health")
@@ -153,11 +168,15 @@ class Run:
         """Allocated and reserved memory per rank and device: peak, growth, churn."""
         return self.view("memory_summary")
 
-    def bottlenecks(self) -> Findings:
-        """What to change, worst first."""
-        from explorer.analysis.findings import find
+    def bottlenecks(self, settings: Mapping[str, float] | None = None) -> Findings:
+        """What to change, worst first.
 
-        return find(self)
+        `settings` changes thresholds by '<rule>.<setting>'. Raises UsageError for one that does not exist.
+        """
+        from explorer.analysis.findings import find
+        from explorer.analysis.rule_settings import checked
+
+        return find(self, settings=checked(settings or {}))
 
     def compare(self, other: Run) -> Comparison:
         """What changed from this run to another: verdict, comparability, and what explains it."""

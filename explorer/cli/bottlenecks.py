@@ -24,6 +24,10 @@ def command(
     evidence: Annotated[
         bool, typer.Option("--evidence", help="Also the SQL that reproduces each number")
     ] = False,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="RULE.SETTING=N", help="Change a threshold; docs/rules lists them"),
+    ] = None,
     rank: RankOption = None,
     json: JsonOption = False,
 ) -> int:
@@ -32,12 +36,13 @@ def command(
     Times are per step: the median complete step of the slowest rank. A saving is a prediction: replay comes from
     replaying the step without the cost, bound is the most it can be. What could not be checked is listed with the reason.
     """
+    from explorer.analysis.rule_settings import parsed
     from explorer.cli.output import print_json
     from explorer.cli.source_run import open_source
 
     source = open_source(run, rank=rank)
     with source.run as opened:
-        findings = opened.bottlenecks()
+        findings = opened.bottlenecks(parsed(settings or []))
         if json:
             document = findings.to_dict()
             if limit:

@@ -28,12 +28,18 @@ def run_directory(path: str) -> tuple[str, int]:
 
     if is_run(path):
         return path, EXIT_DONE
-    if "://" not in path and not os.path.exists(path):
+    if "://" not in path and not os.path.exists(path) and not _is_pattern(path):
         raise InputError(f"{path} does not exist.", "Give a run directory or a trace file.")
+    from explorer.cli.progress import import_progress
     from explorer.collectors.import_trace import cached_run
 
-    directory = cached_run(path)
+    with import_progress() as progress:
+        directory = cached_run(path, progress=progress)
     return directory, _code(directory)
+
+
+def _is_pattern(path: str) -> bool:
+    return any(character in path for character in "*?[")
 
 
 def open_source(path: str, *, rank: int | None = None) -> Source:

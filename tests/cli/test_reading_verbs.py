@@ -229,3 +229,17 @@ def test_a_newer_run_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[st
     path.write_text(json.dumps({**manifest, "schema_version": 99}))
     assert cli.main(["ops", str(directory)]) == 3
     assert "schema version 99" in capsys.readouterr().err
+
+
+def test_thresholds_can_be_changed(run: str, capsys: pytest.CaptureFixture[str]) -> None:
+    def rules(*arguments: str) -> set[str]:
+        return {finding["rule"] for finding in document(capsys, "bottlenecks", run, *arguments)["findings"]}
+
+    assert "exposed_copies" in rules()
+    assert "exposed_copies" not in rules("--set", "exposed_copies.exposed_share=0.99")
+    for wrong, said in (
+        ("exposed_copys.exposed_share=1", "Did you mean exposed_copies.exposed_share?"),
+        ("exposed_copies.exposed_share=much", "is not RULE.SETTING=NUMBER."),
+    ):
+        assert cli.main(["bottlenecks", run, "--set", wrong]) == 2
+        assert said in capsys.readouterr().err
