@@ -6,7 +6,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from explorer.analysis.capture_windows import CAPTURE_WINDOWS
+from explorer.analysis.device_peaks import DEVICE_PEAKS
 from explorer.analysis.neuron.computed_tables import NEURON_COMPUTED
+from explorer.analysis.op_work import OP_WORK
 from explorer.analysis.rank_info import RANK_INFO
 from explorer.analysis.rollup import ROLLUPS, load, table_of
 from explorer.model.schema import Column, Table
@@ -62,6 +64,8 @@ RANK_CLOCKS = Table(
 COMPUTED: dict[str, tuple[Table, str]] = {
     "critical_path": (CRITICAL_PATH, "explorer.analysis.critical_path.compute"),
     "rank_info": (RANK_INFO, "explorer.analysis.rank_info"),
+    "device_peaks": (DEVICE_PEAKS, "explorer.analysis.device_peaks"),
+    "op_work": (OP_WORK, "explorer.analysis.op_work"),
     "capture_windows": (CAPTURE_WINDOWS, "explorer.analysis.capture_windows"),
     "rank_clocks": (RANK_CLOCKS, "explorer.analysis.ranks.clocks"),
     **{name: (table_of(name), "explorer.analysis.rollup") for name in ROLLUPS},

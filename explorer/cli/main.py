@@ -51,6 +51,7 @@ VERBS: dict[str, Verb] = {
     "critical-path": Verb("critical_path", "Read", "The chain of work that the step time is made of"),
     "what-if": Verb("what_if", "Read", "What a step would take with something faster, gone or overlapped"),
     "ranks": Verb("ranks", "Read", "Which rank holds the job up, and why"),
+    "roofline": Verb("roofline", "Read", "What each op achieved against what the device could do"),
     "memory": Verb("memory", "Read", "Allocated and reserved memory"),
     "health": Verb("health", "Read", "What is missing, broken, repaired or doubtful"),
     "query": Verb("query", "Read", "SQL over a run, read-only and bounded"),

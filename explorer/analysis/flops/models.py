@@ -1,0 +1,39 @@
+"""Every op family's model, found by op name."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+from types import ModuleType
+
+from explorer.analysis.flops.call import Call, Work
+
+FAMILIES = (
+    "matmul",
+    "convolution",
+    "attention",
+    "normalization",
+    "pointwise",
+    "reduction",
+    "embedding",
+    "optimizer",
+)
+
+
+@cache
+def family_of() -> dict[str, ModuleType]:
+    """The module of each modelled op."""
+    modules = [import_module(f"explorer.analysis.flops.{name}") for name in FAMILIES]
+    return {op: module for module in modules for op in module.OPS}
+
+
+def work_of(call: Call) -> tuple[str, Work] | None:
+    """Family and work of a call; None for an op without a model or with shapes that do not fit it."""
+    module = family_of().get(call.name)
+    if module is None:
+        return None
+    try:
+        work = module.work(call)
+    except (IndexError, TypeError, ValueError):
+        return None
+    return None if work is None else (str(module.FAMILY), work)

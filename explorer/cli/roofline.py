@@ -1,0 +1,81 @@
+"""`roofline`: what each op achieved against what the device could do."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from explorer.cli.options import JsonOption, LimitOption, RunArgument
+
+
+def command(
+    run: RunArgument,
+    by: Annotated[str, typer.Option("--by", help="op, line, or step (model FLOPs utilisation)")] = "op",
+    measure_cpu: Annotated[
+        bool, typer.Option("--measure-cpu", help="First measure this machine's CPU, for runs recorded here")
+    ] = False,
+    limit: LimitOption = 20,
+    json: JsonOption = False,
+) -> int:
+    """What each op achieved against what the device could do.
+
+    Operations and bytes come from the recorded input shapes (record_shapes); peaks from the vendors' data sheets, or
+    measured. Efficiency is the least time the device needs over the time it took.
+    """
+    from explorer.cli.reading import read
+    from explorer.cli.table import Column
+
+    if measure_cpu:
+        from explorer.collectors.cpu_peak import measure
+
+        measure()
+    rates = (
+        Column("tera", "TFLOP/s", "rate"),
+        Column("giga", "GB/s", "rate"),
+        Column("efficiency", "Efficiency", "share"),
+    )
+    columns = {
+        "op": (
+            Column("time_ns", "Time", "duration", style="bold"),
+            Column("name", "Op", flexible=True),
+            Column("shapes", "Shapes", flexible=True, priority=2),
+            Column("dtype", "Type", priority=1),
+            Column("calls", "Calls", "number", priority=1),
+            *rates,
+            Column("bound", "Bound", priority=1),
+            Column("lost_ns", "Above least", "duration"),
+            Column("problem", "Why not", flexible=True, priority=3),
+        ),
+        "line": (
+            Column("time_ns", "Time", "duration", style="bold"),
+            Column("where", "Line", "path", style="cyan"),
+            Column("code", "Code", flexible=True, priority=1),
+            Column("calls", "Calls", "number", priority=1),
+            *rates,
+            Column("lost_ns", "Above least", "duration"),
+        ),
+        "step": (
+            Column("rank", "Rank", "number"),
+            Column("device", "Device"),
+            Column("step", "Step", "number"),
+            Column("wall_ns", "Time", "duration", style="bold"),
+            Column("dtype", "Type"),
+            Column("tera", "TFLOP/s", "rate"),
+            Column("mfu", "MFU", "share"),
+        ),
+    }
+    return read(
+        run,
+        lambda opened: opened.roofline(by),
+        columns.get(by, columns["op"]),
+        json=json,
+        limit=limit,
+        shown=lambda row: {
+            **row,
+            "tera": row["achieved_flops"] / 1e12,
+            "giga": (row.get("achieved_bandwidth") or 0) / 1e9,
+            "where": f"{row['file']}:{row['line']}" if row.get("file") else "",
+        },
+        empty="No op carries shapes that a model knows; record with record_shapes=True.",
+    )
