@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from explorer.collectors.kineto.phases import PHASES, phase_of_name, phases
 from explorer.collectors.nesting import Int64s, nearest, nest
 from explorer.collectors.track_table import TrackTable
 from explorer.model.tables import EVENTS
@@ -21,9 +22,11 @@ from explorer.model.vocabulary import CATEGORIES, DEVICE_WORK
 from explorer.store.writer import RunWriter
 
 BATCH_ROWS = 32_768
+MAX_NAMES = 100_000
+"""Names whose phase is remembered"""
 _CATEGORY_CODES = {name: code for code, name in enumerate(CATEGORIES)}
 _COMPUTED = {"rank", "event_id", "parent_id", "self_ns", "step", "launch_id", "op_id", "forward_id"}
-_COMPUTED |= {"site_id", "stack_id", "attribution", "precision"}
+_COMPUTED |= {"site_id", "stack_id", "attribution", "precision", "phase"}
 _RESPONSIBLE = ("op", "collective", "data")
 _STORED = tuple(column.name for column in EVENTS.columns if column.name not in _COMPUTED)
 _DEFAULTS: dict[str, Any] = {"category": "other", "name": ""}
@@ -74,6 +77,7 @@ class EventTable:
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._skeleton: dict[str, list[np.ndarray[Any, Any]]] = {}
         self._words = Words()
+        self._phases: dict[tuple[str, str], int] = {}
         self.forward: dict[int, int] = {}
         """Backward op to forward op, by event number; may be filled until `finish`"""
         self.device_work = self.unlinked_work = self.with_line = 0
@@ -143,6 +147,8 @@ class EventTable:
             "duration": np.array(columns["duration_ns"], np.int64),
             "category": np.array([_CATEGORY_CODES[name] for name in columns["category"]], np.int8),
         }
+        pairs = zip(columns["name"], columns["category"])
+        skeleton["phase"] = np.array([self._phase(name, category) for name, category in pairs], np.int8)
         for bone, name in (("link", "link"), ("site", "site_id"), ("stack", "stack_id")):
             skeleton[bone] = np.array([value or 0 for value in columns.get(name) or (0,) * count], np.int64)
         for bone in ("attribution", "precision"):
@@ -169,6 +175,16 @@ class EventTable:
             batch = batch.filter(pa.array(on_track))
         if batch.num_rows:
             self._store(batch)
+
+    def _phase(self, name: str, category: str) -> int:
+        """Number of the phase that an event opens for what it encloses; 0 for none."""
+        key = (name, category)
+        known = self._phases.get(key)
+        if known is None:
+            if len(self._phases) > MAX_NAMES:
+                self._phases.clear()
+            known = self._phases[key] = phase_of_name(name, category)
+        return known
 
     def _store(self, batch: pa.RecordBatch) -> None:
         self._batches.append(batch)
@@ -232,6 +248,7 @@ class EventTable:
             "op_id": _ids(op, self._first),
             "launch_id": _ids(launch, self._first),
             "step": pa.array(step, pa.int32(), mask=step < 0),
+            "phase": _phase_column(bones["phase"], parent, launch, op, self._forwards(len(step)), linked),
             "forward_id": _ids(self._forwards(len(step)), self._first),
         }
         for place in range(len(self._batches)):
@@ -326,6 +343,26 @@ class EventTable:
 
 def _ids(places: Int64s, first: int) -> pa.Array:
     return pa.array(places + first, mask=places < 0)
+
+
+def _phase_column(
+    opened: np.ndarray[Any, Any],
+    parent: Int64s,
+    launch: Int64s,
+    op: Int64s,
+    forward: Int64s,
+    linked: np.ndarray[Any, Any],
+) -> pa.Array:
+    """Phase by the names of the ranges around an event; device work takes that of its op, else of its call."""
+    is_forward = np.zeros(len(opened), bool)
+    is_forward[forward[forward >= 0]] = True
+    opened = np.where(forward >= 0, 1, opened)
+    phase = phases(parent.astype(np.int32), opened, is_forward)
+    source = np.where(op[linked] >= 0, op[linked], launch[linked])
+    phase[linked] = phase[source]
+    return pa.DictionaryArray.from_arrays(
+        pa.array(phase, pa.int8(), mask=phase == 0), pa.array([name or "" for name in PHASES])
+    )
 
 
 def _launches(link: Int64s, start: Int64s, on_host: np.ndarray[Any, Any]) -> Int64s:

@@ -79,6 +79,24 @@ def test_backward_work_is_charged_to_the_forward_line(tmp_path):
     assert rows[4]["op_id"] == 2
 
 
+def test_phases_come_from_the_ranges_around(tmp_path):
+    def fill(tracks, table):
+        thread, stream = tracks.thread(1, 1), tracks.stream("cuda", 0, 7)
+        forward = add(table, thread, "op", "aten::mm", 0, 10)
+        backward = add(table, thread, "op", "MmBackward0", 20, 10)
+        add(table, thread, "runtime", "launch", 22, 2, link=1)
+        add(table, thread, "annotation", "Optimizer.step#SGD.step", 40, 20)
+        add(table, thread, "op", "aten::add_", 45, 5)
+        add(table, thread, "data", "enumerate(DataLoader)#x", 70, 5)
+        add(table, thread, "op", "aten::other", 90, 5)
+        add(table, stream, "kernel", "gemm", 100, 5, link=1)
+        table.forward[backward] = forward
+
+    rows, _, _ = build(tmp_path / "run", fill)
+    phases = [rows[number]["phase"] for number in range(8)]
+    assert phases == ["forward", "backward", "backward", "optimizer", "optimizer", "data", None, "backward"]
+
+
 def test_a_call_of_another_thread_works_for_its_op(tmp_path):
     def fill(tracks, table):
         main, queue, stream = tracks.thread(1, 1), tracks.thread(1, 2), tracks.stream("npu", 0, 2)
