@@ -51,6 +51,7 @@ class ImportSession:
         self.steps: list[tuple[int, int, int]] = []
         self.edges: list[tuple[int, int, str]] = []
         self.collectives: list[dict[str, Any]] = []
+        self.event_sites: list[dict[str, Any]] = []
         self.counts = dict.fromkeys(("source_total", "derived", "events", "quarantine", "merged"), 0)
 
     def event(self, **row: Any) -> int | None:
@@ -173,8 +174,9 @@ class ImportSession:
             buffer.flush()
         if self.steps:
             self._write_steps()
-        if self.collectives:
-            self.writer.write("collectives", self.collectives)
+        for table, rows in (("collectives", self.collectives), ("event_sites", self.event_sites)):
+            if rows:
+                self.writer.write(table, rows)
         if self.edges:
             source, target, kind = zip(*self.edges)
             ranks = [self.writer.rank] * len(source)

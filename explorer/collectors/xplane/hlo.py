@@ -1,29 +1,36 @@
 """Source lines of HLO instructions, from the HloProto messages a profile carries.
 
 By the field numbers of hlo.proto and xla_data.proto (openxla/xla). HloProto: hlo_module 1. HloModuleProto: name 1,
-computations 3, id 5, stack_frame_index 25. HloComputationProto: instructions 2. HloInstructionProto: name 1, opcode 2,
-metadata 7. OpMetadata: op_type 1, op_name 2, source_file 3, source_line 4, stack_frame_id 15, source_end_line 17.
+computations 3, id 5, stack_frame_index 25. HloComputationProto: instructions 2, id 5. HloInstructionProto: name 1, opcode 2,
+metadata 7, called_computation_ids 38. OpMetadata: op_type 1, op_name 2, source_file 3, source_line 4, stack_frame_id 15, source_end_line 17.
 StackFrameIndexProto: file_names 1, function_names 2, file_locations 3 (file 1, function 2, line 3), stack_frames 4
 (location 1, parent 2); ids count from 1.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 from explorer.collectors.call_stacks import Frame
-from explorer.collectors.wire import WireError, fields, signed, text
+from explorer.collectors.wire import WireError, fields, signed, text, varints
 
 MAX_FRAMES = 256
+_FREE = ("parameter", "constant", "bitcast", "tuple", "get-tuple-element")
+"""Instructions that cost nothing inside a fusion"""
 
 
 @dataclass(frozen=True, slots=True)
 class Instruction:
-    """One HLO instruction: what it is called in the program and the frames that made it, innermost first."""
+    """One HLO instruction: what it is called in the program and the frames that made it, innermost first.
+
+    `lines` are the innermost frames of the instructions it fuses, with how many of them each one made.
+    """
 
     opcode: str
     op_name: str
     frames: tuple[Frame, ...]
+    lines: tuple[tuple[Frame, int], ...] = ()
 
 
 @dataclass(slots=True)
@@ -87,34 +94,71 @@ class Modules:
                 computations.append(content)
             elif number == 25:
                 frames = _parse_frames(content)
+        found: list[_Raw] = []
+        bodies: dict[int, list[_Raw]] = {}
         for computation in computations:
-            for number, _, _, content in fields(computation):
-                if number == 2 and content is not None:
-                    self._instruction((label, name), content, frames)
+            identity, body = 0, []
+            for number, _, value, content in fields(computation):
+                if number == 5:
+                    identity = value
+                elif number == 2 and content is not None:
+                    body.append(_parse_instruction(content, frames))
+            bodies[identity] = body
+            found += body
+        for raw in found:
+            made = _instruction(raw, bodies)
+            for known in filter(None, (label, name)):
+                self.instructions.setdefault((known, raw.name), made)
 
-    def _instruction(self, labels: tuple[str, str], data: memoryview, frames: _Frames) -> None:
-        name = opcode = op_name = file = ""
-        line = stack = 0
-        for number, _, _, content in fields(data):
-            if number == 1:
-                name = text(content)
-            elif number == 2:
-                opcode = text(content)
-            elif number == 7 and content is not None:
-                for key, _, value, inner in fields(content):
-                    if key == 2:
-                        op_name = text(inner)
-                    elif key == 3:
-                        file = text(inner)
-                    elif key == 4:
-                        line = signed(value)
-                    elif key == 15:
-                        stack = signed(value)
-        chain = frames.chain(stack)
-        if not chain and file:
-            chain = (Frame(file, line, ""),)
-        for label in filter(None, labels):
-            self.instructions.setdefault((label, name), Instruction(opcode, op_name, chain))
+
+@dataclass(slots=True)
+class _Raw:
+    name: str = ""
+    opcode: str = ""
+    op_name: str = ""
+    frames: tuple[Frame, ...] = ()
+    called: list[int] = field(default_factory=list)
+
+
+def _instruction(raw: _Raw, bodies: dict[int, list[_Raw]]) -> Instruction:
+    """A fusion computes the lines of what it fuses; without a line of its own it takes the most frequent of them."""
+    lines: Counter[Frame] = Counter()
+    chains: dict[Frame, tuple[Frame, ...]] = {}
+    if raw.opcode == "fusion":
+        for identity in raw.called:
+            for inner in bodies.get(identity, ()):
+                if inner.frames and inner.opcode not in _FREE:
+                    lines[inner.frames[0]] += 1
+                    chains.setdefault(inner.frames[0], inner.frames)
+    frames = raw.frames
+    if not frames and lines:
+        frames = chains[lines.most_common(1)[0][0]]
+    return Instruction(raw.opcode, raw.op_name, frames, tuple(lines.items()) if len(lines) > 1 else ())
+
+
+def _parse_instruction(data: memoryview, frames: _Frames) -> _Raw:
+    raw = _Raw()
+    file = ""
+    line = stack = 0
+    for number, _, value, content in fields(data):
+        if number == 1:
+            raw.name = text(content)
+        elif number == 2:
+            raw.opcode = text(content)
+        elif number == 38:
+            raw.called += varints(content) if content is not None else [value]
+        elif number == 7 and content is not None:
+            for key, _, inner, part in fields(content):
+                if key == 2:
+                    raw.op_name = text(part)
+                elif key == 3:
+                    file = text(part)
+                elif key == 4:
+                    line = signed(inner)
+                elif key == 15:
+                    stack = signed(inner)
+    raw.frames = frames.chain(stack) or ((Frame(file, line, ""),) if file else ())
+    return raw
 
 
 def _parse_frames(data: memoryview) -> _Frames:

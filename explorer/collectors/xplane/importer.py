@@ -234,6 +234,7 @@ class _Profile:
         correlation = stats.get("correlation_id")
         known = isinstance(correlation, int) and 0 < correlation < 2**63
         name = kind.name or f"event {event.kind}"
+        line_columns, shares = self._line(name, stats)
         number = self.session.event(
             track_id=track,
             category=category,
@@ -245,10 +246,14 @@ class _Profile:
             flops=_count(stats.get("flops", stats.get("model_flops"))),
             size_bytes=_count(stats.get("bytes_accessed")),
             attributes=attributes_json(fields),
-            **self._line(name, stats),
+            **line_columns,
         )
         if number is None:
             return
+        self.session.event_sites += [
+            {"event_id": number, "site_id": site, "role": "responsible", "share": share}
+            for site, share in shares.items()
+        ]
         if category == "collective":
             self.session.collectives.append(
                 {"event_id": number, "side": "device", "operation": collective_operation(name)}
@@ -263,14 +268,18 @@ class _Profile:
         if "_c" in stats:
             self._consumers.append(((stats.get("_ct"), stats["_c"]), number))
 
-    def _line(self, name: str, stats: dict[str, Any]) -> dict[str, Any]:
-        """The source line of an event: of its HLO instruction, its own `source` stat, or of a traced Python call."""
+    def _line(self, name: str, stats: dict[str, Any]) -> tuple[dict[str, Any], dict[int, float]]:
+        """The source line of an event: of its HLO instruction, its own `source` stat, or of a traced Python call.
+
+        A fusion of several lines has shares by the instructions that each line made; its line is the one with most.
+        """
         frames: tuple[Frame, ...] = ()
+        lines: tuple[tuple[Frame, int], ...] = ()
         attribution, precision = "debug_info", "exact"
         op, module, program = stats.get("hlo_op"), stats.get("hlo_module"), stats.get("program_id")
         if isinstance(op, str) and isinstance(module, str):
             found = self.modules.find(module, program if isinstance(program, int) else None, op)
-            frames = found.frames if found else ()
+            frames, lines = (found.frames, found.lines) if found else ((), ())
         if not frames and (match := _SOURCE.match(str(stats.get("source", "")))):
             frames = (Frame(match["file"], int(match["line"][:9]), ""),)
         if not frames and (match := _PYTHON.match(name)) and (file := self._files.get(match["file"])):
@@ -279,13 +288,23 @@ class _Profile:
             attribution, precision = "stack", "coarse"
         chain = self.session.stacks.stack(frames)
         if chain is None:
-            return {}
-        return {
-            "site_id": chain.site_id,
+            return {}, {}
+        shares: dict[int, float] = {}
+        total = sum(count for _, count in lines)
+        for frame, count in lines:
+            site = self.session.stacks.site(frame)
+            shares[site] = shares.get(site, 0.0) + count / total
+        site = chain.site_id
+        if shares:
+            precision = "shared"
+            site = max(shares, key=lambda key: (shares[key], key == chain.site_id))
+        columns = {
+            "site_id": site,
             "stack_id": chain.stack_id,
             "attribution": attribution,
             "precision": precision,
         }
+        return columns, shares
 
     def _memory(self, line: Line, event: Event, kind: EventKind, stats: dict[str, Any]) -> None:
         start, _, _ = self._times(line, event)

@@ -208,6 +208,49 @@ def test_a_tpu_plane_with_steps_modules_and_frames(tmp_path):
     assert fusion["step"] == 4
 
 
+def test_a_fusion_of_several_lines_is_shared_among_them(tmp_path):
+    def instruction(name, opcode, line, *more):
+        metadata = [(7, message((2, "op"), (3, "/home/u/net.py"), (4, line)))] if line else []
+        return message((1, name), (2, opcode), *metadata, *more)
+
+    body = [
+        ("p", "parameter", 1),
+        ("a", "multiply", 10),
+        ("b", "add", 11),
+        ("c", "add", 11),
+        ("d", "bitcast", 99),
+        ("e", "tanh", 12),
+    ]
+    fused = message((1, "fused"), (5, 42), *((2, instruction(*row)) for row in body))
+    entry = message((1, "main"), (5, 43), (2, instruction("fusion.1", "fusion", 10, (38, b"\x2a"))))
+    hlo = message((1, message((1, "jit_f"), (3, fused), (3, entry))))
+    run = imported(
+        tmp_path,
+        plane("/host:metadata", kinds=[(1, "jit_f(7)", [stat(1, data=hlo)])], names=[(1, "Hlo Proto")]),
+        plane(
+            "/device:GPU:0",
+            lines=[
+                line(
+                    1,
+                    "Stream #1(Kernel)",
+                    [event(1, 0, 8000, stat(2, text="fusion.1"), stat(3, text="jit_f"))],
+                )
+            ],
+            kinds=[(1, "fusion_1", [])],
+            names=[(2, "hlo_op"), (3, "hlo_module")],
+        ),
+    )
+    sites = {row["site_id"]: row["line"] for row in run.rows("sites")}
+    shares = {sites[row["site_id"]]: row["share"] for row in run.rows("event_sites")}
+    assert shares == {10: 0.25, 11: 0.5, 12: 0.25}
+    (kernel,) = run.rows("events")
+    assert (sites[kernel["site_id"]], kernel["precision"], kernel["attribution"]) == (
+        11,
+        "shared",
+        "debug_info",
+    )
+
+
 def test_equal_line_names_stay_apart_and_flows_connect(tmp_path):
     run = imported(
         tmp_path,
