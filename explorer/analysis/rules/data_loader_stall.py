@@ -67,14 +67,21 @@ WHERE {context.where()} AND e.category = 'data' AND e.track_id = {context.main_t
 def _lines_inside(context: RuleContext, fetches: str) -> dict[int, int]:
     """Lines executed during the fetches on the same thread, recorded time per step, most first."""
     states = states_at(context.scope.rank, context.main_track, context.where("s"), "h.site_id IS NOT NULL")
+    inside = f"""SELECT DISTINCT h.site_id FROM ({states}) h JOIN ({fetches}) f
+ON h.start_ns < f.start_ns + f.duration_ns AND h.start_ns + h.duration_ns > f.start_ns"""
+    # Median steps, so that an interrupted step does not choose the line.
     rows = context.rows(
-        f"""SELECT h.site_id, (sum(least(h.start_ns + h.duration_ns, f.start_ns + f.duration_ns)
-          - greatest(h.start_ns, f.start_ns)) / {context.count})::BIGINT AS time_ns
-        FROM ({states}) h JOIN ({fetches}) f
-          ON h.start_ns < f.start_ns + f.duration_ns AND h.start_ns + h.duration_ns > f.start_ns
-        GROUP BY h.site_id ORDER BY time_ns DESC, h.site_id"""
+        f"""SELECT site_id, median(host_ns)::BIGINT AS time_ns FROM line_steps l
+        WHERE {context.where("l")} AND l.track_id = {context.main_track} AND site_id IN ({inside})
+        GROUP BY site_id ORDER BY time_ns DESC, site_id"""
     )
-    return {row["site_id"]: row["time_ns"] for row in rows}
+    merged: dict[tuple[str, int], dict[int, int]] = {}
+    for row in rows:
+        if site := context.codes.get(row["site_id"]):
+            # A comprehension is a function of its own on the same line.
+            merged.setdefault((site["file"], site["line"]), {})[row["site_id"]] = row["time_ns"]
+    lines = {next(iter(times)): sum(times.values()) for times in merged.values()}
+    return dict(sorted(lines.items(), key=lambda item: (-item[1], item[0])))
 
 
 def _waiting_lines(context: RuleContext, fetches: str) -> dict[int, int]:
