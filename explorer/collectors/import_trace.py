@@ -72,6 +72,8 @@ class _Item:
     said: str = ""
     companions: list[_Item] = field(default_factory=list)
     """Sources that are joined to this one's rank"""
+    other_forms: list[str] = field(default_factory=list)
+    """Files of the directory that hold the same recording in another form, and are left out"""
 
 
 def import_trace(
@@ -181,16 +183,43 @@ def _recognise(inputs: Inputs) -> list[_Item]:
                 raise InputError(
                     f"{_shown(source)} is no trace in a known format.",
                     "neuron-explorer reads Kineto and Chrome JSON, Nsight Systems SQLite, XPlane, memory snapshots, "
-                    "rocprofv3 JSON and Ascend databases.",
+                    "rocprofv3 JSON, Ascend databases, Perfetto track events and speedscope files.",
                 )
             # The JSON importer knows best what is wrong with a JSON text.
             module = importlib.import_module(KINETO)
         items.append(_Item(source, module))
-    items += [_Item(source, module) for source in inputs.found if (module := importer_of(source)) is not None]
+    found = [_Item(source, module) for source in inputs.found if (module := importer_of(source)) is not None]
+    items += _without_other_forms(found)
     if not items:
         where = ", ".join(inputs.directories) or "the input"
         raise InputError(f"{where} holds no trace.", "Give a trace file, or a directory with traces in it.")
     return items
+
+
+def _without_other_forms(items: list[_Item]) -> list[_Item]:
+    """Of a directory, leave out what repeats a recording: Ascend's profiler writes a database and trace_view.json of it."""
+    from explorer.collectors.kineto.rank import rank_of
+
+    databases = [item for item in items if item.importer.NAME == "ascend_db"]
+    dropped: list[_Item] = []
+    for item in items:
+        if item.importer.__name__ != KINETO or "trace_view" not in item.source.name.lower():
+            continue
+        beside = [
+            each
+            for each in databases
+            if os.path.dirname(each.source.path) == os.path.dirname(item.source.path)
+        ]
+        rank = rank_of(item.source)[0]
+        same = [
+            each for each in beside if rank is not None and each.importer.find_rank(each.source)[0] == rank
+        ]
+        # A name without a rank belongs to the only database there is.
+        owner = same[0] if same else beside[0] if len(beside) == 1 and rank is None else None
+        if owner is not None:
+            owner.other_forms.append(item.source.name)
+            dropped.append(item)
+    return [item for item in items if item not in dropped]
 
 
 def _pair(items: list[_Item]) -> list[_Item]:
@@ -331,6 +360,13 @@ def _import_one(
             f"{source.name} does not say its rank, or another trace has the same one; it is counted as rank {item.rank} by order.",
             "Name the files by rank, as in rank0.json.",
             "ranks",
+        )
+    for name in item.other_forms:
+        writer.health(
+            "other_form",
+            "info",
+            1,
+            f"{name} beside it holds the same recording in another form; it was not imported a second time.",
         )
     writer.close()
     report.ranks.append(item.rank)

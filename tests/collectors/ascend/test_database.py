@@ -158,3 +158,13 @@ def test_a_small_database_with_odd_rows(tmp_path):
         "no_memory_event": 1,
     }
     assert json.loads(run.rows("source_rows")[0]["attributes"])["globalTaskId"] == 99
+
+
+def test_a_directory_takes_each_recording_once(tmp_path):
+    """Rank 0 has a database and a JSON form of it; rank 1 has the JSON form only."""
+    run = Imported(trace(NAME).parent, tmp_path)
+    assert run.reader.ranks == [0, 1]
+    formats = {rank: manifest.inputs[0]["format"] for rank, manifest in run.reader.manifests.items()}
+    assert formats == {0: "ascend_db", 1: "kineto"}
+    assert [row["rank"] for row in run.rows("health", kind="other_form")] == [0]
+    assert run.report.exit_code == 0
