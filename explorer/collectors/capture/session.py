@@ -38,6 +38,7 @@ from explorer.collectors.capture.window_tables import Coverage, HostStates, buil
 from explorer.collectors.lines.records import LineRecorder
 from explorer.collectors.lines.replay import Replay
 from explorer.collectors.lines.user_code import UserCode
+from explorer.collectors.telemetry.recorder import TelemetryRecorder, counter_columns
 from explorer.store.writer import RunWriter
 
 TAKE_UP_SECONDS = 0.1
@@ -79,6 +80,8 @@ class Session:
         self.recorder: LineRecorder | None = None
         self.gc = GcRecorder()
         self.files = FileIoRecorder()
+        self.telemetry = TelemetryRecorder()
+        self._samplers: list[str] = []
         self.compiler = CompileRecorder()
         self.extra: list[HostEvent] = []
         self.window = -1
@@ -126,6 +129,8 @@ class Session:
         if self.recorder is not None and threading.current_thread() is threading.main_thread():
             self.recorder.on_switched_off = self._switched_off
         self.running = True
+        if settings.telemetry:
+            self._samplers = self.telemetry.start()
         self.gc.start()
         self.files.start()
         if settings.lines:
@@ -310,6 +315,7 @@ class Session:
     def _disarm(self) -> None:
         if self.recorder is not None:
             self.recorder.stop()
+        self.telemetry.stop()
         self.gc.stop()
         self.files.stop()
         self.compiler.stop()
@@ -324,6 +330,7 @@ class Session:
         self.in_child = True
         self.running = False
         self.recording = False
+        self.telemetry.forget()
         self.gc.stop()
         self.files.stop()
         self.compiler.stop()
@@ -472,6 +479,11 @@ class Session:
         writer = self.writer
         if rows := self.steps.rows():
             writer.write("steps", rows)
+        if readings := self.telemetry.take():
+            rows = counter_columns(
+                readings, lambda r: self.tracks.counter(r.label, r.device_type, r.device_index)
+            )
+            writer.write("counters", rows)
         if tracks := self.tracks.take():
             writer.write("tracks", tracks)
         sites, stacks = self.dimensions.take()
@@ -519,6 +531,8 @@ class Session:
             "profile_memory": settings.profile_memory,
             "threads": settings.threads,
             "max_events": settings.max_events,
+            "telemetry": self._samplers,
+            "telemetry_failed": self.telemetry.failed,
             "steps_marked_by": self.steps.marked_by,
             "steps_recorded": self.steps.recorded,
             "steps_not_recorded": self.steps.unrecorded,

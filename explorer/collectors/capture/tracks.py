@@ -72,7 +72,7 @@ class Tracks:
         )
         return track
 
-    def counter(self, label: str) -> int:
+    def counter(self, label: str, device_type: str = "cpu", device_index: int | None = None) -> int:
         """Track of counters."""
         known = self._counters.get(label)
         if known is not None:
@@ -82,8 +82,8 @@ class Tracks:
             {
                 "track_id": track,
                 "kind": "counter",
-                "device_type": "cpu",
-                "device_index": None,
+                "device_type": device_type,
+                "device_index": device_index,
                 "process_id": self._process,
                 "process_name": None,
                 "thread_id": None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,7 +17,7 @@ class HostSampler:
 
     def __init__(self) -> None:
         self._process: Any = None
-        self._before: dict[str, tuple[int, float]] = {}
+        self._before: dict[str, tuple[float, float]] = {}
 
     def start(self) -> bool:
         try:
@@ -40,11 +41,13 @@ class HostSampler:
         def add(name: str, value: float, unit: str) -> None:
             found.append(Reading(now_ns, "host", name, float(value), unit))
 
-        def rate(name: str, total: float, unit: str) -> None:
+        def rate(name: str, total: float, unit: str, over: float | None = None) -> None:
+            # The clock is read beside the value: on a loaded machine this thread may have waited since `now_ns`.
+            base = time.monotonic() if over is None else over
             before = self._before.get(name)
-            self._before[name] = (now_ns, total)
-            if before is not None and now_ns > before[0]:
-                add(name, (total - before[1]) / ((now_ns - before[0]) / 1e9), unit)
+            self._before[name] = (base, total)
+            if before is not None and base > before[0]:
+                add(name, (total - before[1]) / (base - before[0]), unit)
 
         with process.oneshot():
             times = process.cpu_times()
@@ -65,7 +68,8 @@ class HostSampler:
                 pass
         busy = psutil.cpu_times()
         idle = busy.idle + getattr(busy, "iowait", 0.0)
-        rate("machine.cpu", 100 * (sum(busy[:8]) - idle) / (psutil.cpu_count() or 1), "percent")
+        total = sum(busy[:8])
+        rate("machine.cpu", 100 * (total - idle), "percent", over=total)
         memory = psutil.virtual_memory()
         add("machine.memory_available", memory.available, "bytes")
         add("machine.memory_used", memory.percent, "percent")

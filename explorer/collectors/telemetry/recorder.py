@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -15,12 +16,17 @@ MAX_READINGS = 500_000
 
 
 def machine_samplers() -> list[Sampler]:
-    """Every sampler this program knows; those without a source end at `start`."""
+    """Every sampler this program knows; those without a source end at `start`.
+
+    Devices are sampled by the first rank of a machine only: one neuron-monitor serves them all.
+    """
     from explorer.collectors.telemetry.host import HostSampler
     from explorer.collectors.telemetry.neuron_monitor import NeuronMonitorSampler
     from explorer.collectors.telemetry.neuron_sysfs import NeuronSysfsSampler
     from explorer.collectors.telemetry.nvml import NvmlSampler
 
+    if os.environ.get("LOCAL_RANK", "0") != "0":
+        return [HostSampler()]
     return [HostSampler(), NvmlSampler(), NeuronMonitorSampler(), NeuronSysfsSampler()]
 
 

@@ -126,3 +126,16 @@ def test_cost_sources_and_coverage_are_stored(run: RunReader) -> None:
     coverage = manifest.capture["coverage"]
     assert sum(phase["none"] for phase in coverage.values()) == 0
     assert set(coverage) == {"forward", "backward", "optimizer"}
+
+
+def test_telemetry_becomes_counters_and_can_be_left_out(tmp_path: Path) -> None:
+    for wanted in (True, False):
+        with neuron_profile(tmp_path / f"run-{wanted}", telemetry=wanted) as prof:
+            torch.ones(3).sum()
+        assert prof.directory is not None
+        reader = RunReader(prof.directory)
+        names = set(reader.read("counters").column("name").to_pylist())
+        assert ("process.memory" in names) == wanted
+        labels = {row["label"] for row in reader.read("tracks").to_pylist() if row["kind"] == "counter"}
+        assert ("host" in labels) == wanted
+        assert reader.manifests[0].capture["telemetry"][:1] == (["host"] if wanted else [])
