@@ -101,9 +101,8 @@ def _find(
         reasons = tuple(NotChecked(rule.name, NEEDS["events"]) for rule in asked)
         return Findings(engine.reader.directory, 0, 0, len(engine.reader.ranks), (), reasons, health)
     cost = profiling_cost(engine, scope, context.main_track)
-    whole = Intervals.of([scope.start_ns], [scope.end_ns])
-    # Recording cost per step lies inside the step; what lies between steps in scope is taken off in proportion.
-    inside = cost.inside_ns(whole) * min(1.0, scope.total_ns / max(1, whole.total_ns))
+    spans = np.array(scope.spans, dtype=np.int64)
+    inside = cost.inside_ns(Intervals.of(spans[:, 0], spans[:, 1]))
     step_ns = round(scope.median_ns * (scope.total_ns - inside) / scope.total_ns)
     candidates, not_checked = _ask(asked, context, cost, replay)
     kept = _without_symptoms(candidates)
