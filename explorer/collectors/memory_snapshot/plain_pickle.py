@@ -54,34 +54,34 @@ class _Reader:
 
     def __init__(self, blocks: Iterator[bytes]) -> None:
         self._blocks = blocks
-        self._data = b""
-        self._place = 0
+        self.data = b""
+        self.place = 0
         self._passed = 0
 
     @property
     def offset(self) -> int:
-        return self._passed + self._place
+        return self._passed + self.place
 
     def read(self, size: int) -> bytes:
-        end = self._place + size
-        if end <= len(self._data):
-            found = self._data[self._place : end]
-            self._place = end
+        end = self.place + size
+        if end <= len(self.data):
+            found = self.data[self.place : end]
+            self.place = end
             return found
         return self._read_over(size)
 
     def _read_over(self, size: int) -> bytes:
-        parts = [self._data[self._place :]]
+        parts = [self.data[self.place :]]
         missing = size - len(parts[0])
-        self._passed += len(self._data)
-        self._data, self._place = b"", 0
+        self._passed += len(self.data)
+        self.data, self.place = b"", 0
         while missing > 0:
             block = next(self._blocks, None)
             if block is None:
                 raise PickleBroken("it ends early", self.offset)
             parts.append(block[:missing])
             if len(block) > missing:
-                self._data, self._place = block, missing
+                self.data, self.place = block, missing
             else:
                 self._passed += len(block)
             missing -= len(block)
@@ -104,23 +104,28 @@ class PlainPickle:
         self._take = take
         self._memo: list[Any] = []
         self._odd_memo: dict[int, Any] = {}
+        self._marks: list[int] = []
+        self._marked = 0
+        """Size of the memo when the mark was set whose items are being used"""
         self.stack: list[Any] = []
         self.outer: list[list[Any]] = []
 
     def load(self) -> Any:
         """The object. Raises PickleRefused for anything but plain data and PickleBroken for a damaged pickle."""
-        read = self._reader.read
+        reader = self._reader
+        read = reader.read
         actions = _ACTIONS
         try:
             while True:
+                reader.place = self._frequent(reader.data, reader.place)
                 code = read(1)[0]
                 if code == 0x2E:
                     return self.stack.pop()
                 action = actions.get(code)
                 if action is None:
                     if code in _CODE:
-                        raise PickleRefused(f"operation {_CODE[code]} at byte {self._reader.offset - 1}")
-                    raise PickleBroken(f"byte {code:#04x} is no pickle operation", self._reader.offset - 1)
+                        raise PickleRefused(f"operation {_CODE[code]} at byte {reader.offset - 1}")
+                    raise PickleBroken(f"byte {code:#04x} is no pickle operation", reader.offset - 1)
                 action(self, read)
         except (
             IndexError,
@@ -131,7 +136,58 @@ class PlainPickle:
             struct.error,
             OverflowError,
         ) as error:
-            raise PickleBroken(f"it is malformed ({error})", self._reader.offset) from error
+            raise PickleBroken(f"it is malformed ({error})", reader.offset) from error
+
+    def _frequent(self, data: bytes, place: int) -> int:
+        """Do the operations that records consist of, without a call each, up to one of another kind or the end of the block.
+
+        Returns the place behind them.
+        """
+        stack, memo = self.stack, self._memo
+        end = len(data) - 9
+        while place < end:
+            code = data[place]
+            if code == 0x68:  # BINGET
+                stack.append(memo[data[place + 1]])
+                place += 2
+            elif code == 0x6A:  # LONG_BINGET
+                stack.append(memo[_uint4.unpack_from(data, place + 1)[0]])
+                place += 5
+            elif code == 0x94:  # MEMOIZE
+                memo.append(stack[-1])
+                place += 1
+            elif code == 0x8A and data[place + 1] <= 7:  # LONG1
+                size = data[place + 1]
+                stack.append(int.from_bytes(data[place + 2 : place + 2 + size], "little", signed=True))
+                place += 2 + size
+            elif code == 0x4B:  # BININT1
+                stack.append(data[place + 1])
+                place += 2
+            elif code == 0x4D:  # BININT2
+                stack.append(data[place + 1] | data[place + 2] << 8)
+                place += 3
+            elif code == 0x4A:  # BININT
+                stack.append(_int4.unpack_from(data, place + 1)[0])
+                place += 5
+            elif code == 0x7D:  # EMPTY_DICT
+                stack.append({})
+                place += 1
+            elif code == 0x28:  # MARK
+                self.outer.append(stack)
+                self._marks.append(len(memo))
+                stack = self.stack = []
+                place += 1
+            elif code == 0x75:  # SETITEMS
+                items = self._items()
+                stack = self.stack
+                self._set(items)
+                place += 1
+            elif code == 0x4E:  # NONE
+                stack.append(None)
+                place += 1
+            else:
+                break
+        return place
 
     def _sized(self, size: int) -> bytes:
         if not 0 <= size <= MAX_TEXT_BYTES:
@@ -141,14 +197,26 @@ class PlainPickle:
     def _items(self) -> list[Any]:
         items = self.stack
         self.stack = self.outer.pop()
+        self._marked = self._marks.pop()
         return items
 
-    def _append(self, items: list[Any]) -> None:
+    def _append(self, items: list[Any], since: int) -> None:
         target = self.stack[-1]
         if not isinstance(target, list):
             raise TypeError("append to something that is no list")
         if self._take is None or not self._take(target, items, self.stack, self.outer):
             target.extend(items)
+            return
+        # Taken items are let go: the memo forgets them (nothing refers to a record twice).
+        taken = set(map(id, items))
+        memo = self._memo
+        for place in range(since, len(memo)):
+            if id(memo[place]) in taken:
+                memo[place] = None
+
+    def _append_items(self) -> None:
+        items = self._items()
+        self._append(items, self._marked)
 
     def _set(self, items: list[Any]) -> None:
         target = self.stack[-1]
@@ -196,6 +264,7 @@ def _text_number(state: PlainPickle, read: _Read) -> Any:
 
 def _mark(state: PlainPickle, read: _Read) -> None:
     state.outer.append(state.stack)
+    state._marks.append(len(state._memo))
     state.stack = []
 
 
@@ -237,7 +306,7 @@ def _pairs(items: list[Any]) -> dict[Any, Any]:
 
 def _append_one(state: PlainPickle, read: _Read) -> None:
     item = state.stack.pop()
-    state._append([item])
+    state._append([item], len(state._memo))
 
 
 def _set_one(state: PlainPickle, read: _Read) -> None:
@@ -300,7 +369,7 @@ _ACTIONS: dict[int, _Action] = {
     ord(")"): _push(lambda s, r: ()),
     0x8F: _push(lambda s, r: set()),
     ord("a"): _append_one,
-    ord("e"): lambda s, r: s._append(s._items()),
+    ord("e"): lambda s, r: s._append_items(),
     ord("l"): _from_items(list),
     ord("t"): _from_items(tuple),
     ord("d"): _from_items(_pairs),
