@@ -97,7 +97,7 @@ class UserCode:
         file = code.co_filename
         variables = frame.f_globals
         kind = self.kind(file, variables)
-        name = str(variables.get("__name__", ""))
+        name = str(variables.get("__name__") or "")
         if (
             kind == USER
             and name.startswith(("torch.", "triton."))
@@ -122,10 +122,8 @@ class UserCode:
         # Text run in a bare namespace: Dynamo's guards and Inductor's helpers look like the user's own exec, but for
         # who calls them and how they are named.
         caller = frame.f_back
-        beneath = (
-            caller is not None and str(caller.f_globals.get("__name__", "")).partition(".")[0] in _BENEATH
-        )
-        return SKIP if beneath or code.co_qualname.startswith("___") else USER
+        installed = caller is not None and self.relative_to_package(caller.f_code.co_filename) is not None
+        return SKIP if installed or code.co_qualname.startswith("___") else USER
 
     def relative_to_package(self, path: str) -> str | None:
         """Path below site-packages with forward slashes; None for a file outside it."""

@@ -1,0 +1,210 @@
+"""Collectives on every backend, seen at the torch.distributed entry points: group, operation, dtype, sizes, sequence.
+
+The profiler names these only for NCCL; gloo, MPI and new backends report nothing but a range. While recording, the public
+functions of torch.distributed (which DDP's Python side, FSDP, ZeRO and pipelines use) and the process groups' methods
+(which C++ reducers do not use) note what is communicated; the op of the profiler that began inside the call is joined to
+it by thread and time.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+from explorer.collectors.capture.import_watch import ImportWatch
+
+# Function -> (operation, name of the argument that is sent, name of the argument that is received).
+_FUNCTIONS: dict[str, tuple[str, str | None, str | None]] = {
+    "all_reduce": ("all_reduce", "tensor", "tensor"),
+    "all_reduce_coalesced": ("all_reduce", "tensors", "tensors"),
+    "broadcast": ("broadcast", "tensor", "tensor"),
+    "reduce": ("reduce", "tensor", "tensor"),
+    "all_gather": ("all_gather", "tensor", "tensor_list"),
+    "all_gather_into_tensor": ("all_gather", "input_tensor", "output_tensor"),
+    "all_gather_single": ("all_gather", "input_tensor", "output_tensor"),
+    "gather": ("gather", "tensor", "gather_list"),
+    "scatter": ("scatter", "scatter_list", "tensor"),
+    "reduce_scatter": ("reduce_scatter", "input_list", "output"),
+    "reduce_scatter_tensor": ("reduce_scatter", "input", "output"),
+    "reduce_scatter_single": ("reduce_scatter", "input", "output"),
+    "all_to_all": ("all_to_all", "input_tensor_list", "output_tensor_list"),
+    "all_to_all_single": ("all_to_all", "input", "output"),
+    "send": ("send", "tensor", None),
+    "isend": ("send", "tensor", None),
+    "recv": ("recv", None, "tensor"),
+    "irecv": ("recv", None, "tensor"),
+    "barrier": ("barrier", None, None),
+}
+
+
+@dataclass(slots=True)
+class CollectiveCall:
+    """One call: when, on which thread, and what it moves. Sizes are of this rank."""
+
+    native_id: int
+    start_ns: int
+    end_ns: int
+    operation: str
+    group: str | None
+    group_description: str | None
+    group_size: int | None
+    group_ranks: str | None
+    sequence: int | None
+    dtype: str | None
+    element_count: int | None
+    size_bytes: int | None
+    peer: int | None
+
+
+class CollectiveRecorder:
+    """Wraps the entry points when torch.distributed is used; active while `enabled`."""
+
+    def __init__(self) -> None:
+        self.enabled = False
+        self._calls: list[CollectiveCall] = []
+        self._undo: list[tuple[Any, str, Any, Any]] = []
+        self._depth = threading.local()
+        self._groups: dict[int, tuple[str | None, str | None, int | None, str | None]] = {}
+        self._watches = [ImportWatch("torch.distributed.distributed_c10d", self._wrap)]
+
+    def start(self) -> None:
+        for watch in self._watches:
+            watch.start()
+
+    def stop(self) -> None:
+        for watch in self._watches:
+            watch.stop()
+        for owner, name, ours, original in self._undo:
+            if getattr(owner, name, None) is ours:
+                setattr(owner, name, original)
+        self._undo.clear()
+
+    def take(self) -> list[CollectiveCall]:
+        calls, self._calls = self._calls, []
+        return calls
+
+    def _wrap(self, module: ModuleType) -> None:
+        package = sys.modules.get("torch.distributed")
+        for name, (operation, sent, received) in _FUNCTIONS.items():
+            original = getattr(module, name, None)
+            if original is None:
+                continue
+            wrapper = self._wrapper(module, original, operation, sent, received)
+            for owner in (module, package):
+                if owner is not None and getattr(owner, name, None) is original:
+                    setattr(owner, name, wrapper)
+                    self._undo.append((owner, name, wrapper, original))
+
+    def _wrapper(
+        self,
+        module: ModuleType,
+        original: Callable[..., Any],
+        operation: str,
+        sent: str | None,
+        received: str | None,
+    ) -> Callable[..., Any]:
+        import functools
+        import inspect
+
+        try:
+            parameters = list(inspect.signature(original).parameters)
+        except (TypeError, ValueError):
+            parameters = []
+        recorder = self
+
+        @functools.wraps(original)
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            if not recorder.enabled or getattr(recorder._depth, "inside", False):
+                return original(*args, **kwargs)
+            recorder._depth.inside = True
+            begin = time.time_ns()
+            try:
+                return original(*args, **kwargs)
+            finally:
+                recorder._depth.inside = False
+                try:
+                    given = dict(zip(parameters, args)) | kwargs
+                    recorder._note(module, given, operation, sent, received, begin)
+                except Exception:
+                    # Unknown argument types of another version: the op itself is still recorded.
+                    pass
+
+        return wrapper
+
+    def _note(
+        self,
+        module: Any,
+        given: dict[str, Any],
+        operation: str,
+        sent: str | None,
+        received: str | None,
+        begin: int,
+    ) -> None:
+        end = time.time_ns()
+        group = given.get("group") or module._get_default_group()
+        name, description, size, ranks = self._group(module, group)
+        count, size_bytes, dtype = _measure(given.get(sent) if sent else given.get(received or ""))
+        # The peers' convention: bytes of the output for a gather, of the input for everything else.
+        if operation == "all_gather":
+            size_bytes = _measure(given.get(received or ""))[1]
+        peer = given.get("dst", given.get("src", given.get("group_dst", given.get("group_src"))))
+        self._calls.append(
+            CollectiveCall(
+                threading.get_native_id(),
+                begin,
+                end,
+                operation,
+                name,
+                description,
+                size,
+                ranks,
+                _sequence(group),
+                dtype,
+                count,
+                size_bytes,
+                peer if operation in ("send", "recv", "broadcast", "reduce") and isinstance(peer, int) else None,
+            )
+        )
+
+    def _group(self, module: Any, group: Any) -> tuple[str | None, str | None, int | None, str | None]:
+        known = self._groups.get(id(group))
+        if known is None:
+            name = getattr(group, "group_name", None)
+            description = getattr(group, "group_desc", None)
+            size = int(group.size())
+            try:
+                ranks = json.dumps([int(rank) for rank in module.get_process_group_ranks(group)])
+            except Exception:
+                ranks = None
+            known = self._groups[id(group)] = (
+                str(name) if name is not None else None,
+                str(description) if description is not None else None,
+                size,
+                ranks,
+            )
+        return known
+
+
+def _sequence(group: Any) -> int | None:
+    try:
+        return int(group._get_sequence_number_for_group())
+    except Exception:
+        return None
+
+
+def _measure(value: Any) -> tuple[int | None, int | None, str | None]:
+    """(elements, bytes, dtype) of a tensor or of a list of tensors."""
+    if value is None:
+        return None, None, None
+    tensors = list(value) if isinstance(value, list | tuple) else [value]
+    if not tensors:
+        return 0, 0, None
+    count = sum(int(tensor.numel()) for tensor in tensors)
+    size = sum(int(tensor.numel()) * int(tensor.element_size()) for tensor in tensors)
+    return count, size, str(tensors[0].dtype).removeprefix("torch.")
