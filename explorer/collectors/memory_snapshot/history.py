@@ -25,6 +25,7 @@ ACTIONS = (
 _NAMES = {"free_completed": "free"}
 _ALLOCATED = {"alloc": 1, "free": -1}
 _RESERVED = {"segment_alloc": 1, "segment_map": 1, "segment_free": -1, "segment_unmap": -1}
+MAX_CODES = 100_000
 _KNOWN = {"action", "addr", "size", "time_us", "frames", "device_free", "stream"}
 
 
@@ -42,6 +43,7 @@ class History:
         self._stack = array("q")
         self._attributes = array("i")
         self._texts: dict[str | None, int] = {None: 0}
+        self._codes: dict[tuple[tuple[str, Any], ...], int] = {}
         self._live: dict[int, dict[int, int]] = {}
         self.timed = 0
         self.freed_before: int = 0
@@ -88,9 +90,22 @@ class History:
         self._device.append(device)
         self._site.append(0 if chain is None else chain.site_id)
         self._stack.append(0 if chain is None else chain.stack_id)
-        text = attributes_json(attributes)
-        self._attributes.append(self._texts.setdefault(text, len(self._texts)))
+        self._attributes.append(self._attributes_code(attributes))
         self._follow(name, device, address, size)
+
+    def _attributes_code(self, attributes: dict[str, Any]) -> int:
+        """Number of the attributes' JSON text; few combinations make up a history."""
+        try:
+            key = tuple(attributes.items())
+            known = self._codes.get(key)
+        except TypeError:
+            # A list or dictionary among them.
+            key, known = None, None
+        if known is None:
+            known = self._texts.setdefault(attributes_json(attributes), len(self._texts))
+            if key is not None and len(self._codes) < MAX_CODES:
+                self._codes[key] = known
+        return known
 
     def _follow(self, name: str, device: int, address: int, size: int) -> None:
         live = self._live.setdefault(device, {})
