@@ -52,6 +52,10 @@ class Workers:
             thread.join()
 
     def _serve(self) -> None:
+        item = self._calls.get()
+        if item is None:
+            return
+        # The process starts with the first call, so an idle pool takes no memory.
         process = subprocess.Popen(
             [sys.executable, "-c", "from explorer.collectors.workers import work; work()"],
             stdin=subprocess.PIPE,
@@ -62,8 +66,9 @@ class Workers:
         assert process.stdin is not None
         assert process.stdout is not None
         with process:
-            while (item := self._calls.get()) is not None:
+            while item is not None:
                 future, call = item
+                item = None
                 try:
                     _send(process.stdin, call)
                     good, value = pickle.loads(_receive(process.stdout))
@@ -71,11 +76,12 @@ class Workers:
                     future.set_exception(
                         WorkerDied("a worker process ended unexpectedly; is there enough memory?")
                     )
-                    continue
-                if good:
-                    future.set_result(value)
                 else:
-                    future.set_exception(value)
+                    if good:
+                        future.set_result(value)
+                    else:
+                        future.set_exception(value)
+                item = self._calls.get()
             process.stdin.close()
             process.kill()
 

@@ -10,13 +10,14 @@ import numpy.typing as npt
 from explorer.collectors.kineto.nesting import nearest
 
 Ints = npt.NDArray[np.int64]
+Codes = npt.NDArray[np.int32]
 
 
 @dataclass
 class Chains:
     """`chain` numbers each event (-1 outside any chain); chain c extends `up[c]` (-1 at the root) by `label[c]`."""
 
-    chain: Ints
+    chain: Codes
     up: list[int] = field(default_factory=list)
     label: list[int] = field(default_factory=list)
 
@@ -29,18 +30,17 @@ class Chains:
         return found
 
 
-def build_chains(parent: Ints, selected: npt.NDArray[np.bool_], label: Ints) -> Chains:
+def build_chains(parent: Codes, selected: npt.NDArray[np.bool_], label: Codes) -> Chains:
     """Chains of the `selected` events among each other's enclosers; other events get the chain they lie in.
 
     One round per nesting depth, all events of the depth at once.
     """
-    owner = nearest(parent, selected, itself=True)
     nodes = np.flatnonzero(selected)
-    result = Chains(np.full(len(parent), -1, np.int64))
+    result = Chains(np.full(len(parent), -1, np.int32))
     if not len(nodes):
         return result
     above = nearest(parent, selected, itself=False)[nodes]
-    number = np.full(len(parent) + 1, -1, np.int64)  # The last entry stands for 'no encloser'.
+    number = np.full(len(parent) + 1, -1, np.int32)  # The last entry stands for 'no encloser'.
     pending = np.arange(len(nodes))
     ready = above < 0
     span = int(label[nodes].max()) + 1
@@ -48,7 +48,7 @@ def build_chains(parent: Ints, selected: npt.NDArray[np.bool_], label: Ints) -> 
         now = pending[ready]
         if not len(now):
             break
-        key = (number[above[now]] + 1) * span + label[nodes[now]]
+        key = (number[above[now]].astype(np.int64) + 1) * span + label[nodes[now]]
         distinct, inverse = np.unique(key, return_inverse=True)
         first = len(result.up)
         number[nodes[now]] = first + inverse
@@ -56,6 +56,7 @@ def build_chains(parent: Ints, selected: npt.NDArray[np.bool_], label: Ints) -> 
         result.label += (distinct % span).tolist()
         pending = pending[~ready]
         ready = number[above[pending]] >= 0
+    owner = nearest(parent, selected, itself=True)
     known = owner >= 0
     result.chain[known] = number[owner[known]]
     return result

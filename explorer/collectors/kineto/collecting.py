@@ -36,6 +36,7 @@ class Collected:
     events: Events
     halves: Halves
     memory_rows: Ints
+    memory_time: Ints
     counter_rows: Ints
     other_rows: Ints
     refused: list[tuple[int, str]]
@@ -140,7 +141,8 @@ def collect(light: LightRows, top_level: dict[str, Any]) -> Collected:
     return Collected(
         events=events,
         halves=_halves(light, flows, is_phase("s"), clock),
-        memory_rows=np.flatnonzero(memory & good),
+        memory_rows=(memory_rows := np.flatnonzero(memory & good)),
+        memory_time=time[memory_rows] + clock.base_ns,
         counter_rows=np.flatnonzero(counters & good),
         other_rows=np.flatnonzero(rest),
         refused=sorted(refused),

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from explorer.collectors.kineto.light import Sparse
 
 Ints = npt.NDArray[np.int64]
+Codes = npt.NDArray[np.int32]
 Flags = npt.NDArray[np.bool_]
 
 
@@ -22,11 +23,11 @@ class Events:
     """
 
     row: Ints
-    track: Ints
-    nest: Ints
-    name: Ints
-    category: Ints
-    source_category: Ints
+    track: Codes
+    nest: Codes
+    name: Codes
+    category: npt.NDArray[np.int8]
+    source_category: Codes
     start: Ints
     duration: Ints
     on_device: Flags

@@ -25,10 +25,10 @@ def pair_halves(key: Ints, start: Ints, is_source: npt.NDArray[np.bool_]) -> tup
 def bind(
     track: Ints,
     instant: Ints,
-    event_track: Ints,
+    event_track: npt.NDArray[np.int32],
     event_start: Ints,
-    event_end: Ints,
-    depth_order: Ints,
+    event_duration: Ints,
+    depth_order: npt.NDArray[np.int32],
 ) -> Ints:
     """The event each half belongs to: the innermost one that starts at its instant, else the innermost around it; else -1.
 
@@ -51,7 +51,6 @@ def bind(
             low, high = np.searchsorted(tracks, number, "left"), np.searchsorted(tracks, number, "right")
             mine = track == number
             position[mine] = low + np.searchsorted(starts[low:high], instant[mine], "right") - 1
-    ends = event_end[depth_order]
     alive = position >= 0
     alive[alive] &= tracks[position[alive]] == track[alive]
     # Walk back over events that ended before; arrows start where their event starts, so one or two steps do.
@@ -59,7 +58,8 @@ def bind(
         if not alive.any():
             break
         here = position[alive]
-        around = (ends[here] > instant[alive]) | (starts[here] == instant[alive])
+        ends = starts[here] + event_duration[depth_order[here]]
+        around = (ends > instant[alive]) | (starts[here] == instant[alive])
         places = np.flatnonzero(alive)
         result[places[around]] = depth_order[here[around]]
         alive[places[around]] = False

@@ -43,6 +43,7 @@ def import_source(source: Source, writer: RunWriter, options: ImportOptions) -> 
             if not len(light) and text.lost:
                 raise InputError("no event in it can be read.", "The file may be cut off or no trace.")
             found = collect(light, text.top_level)
+            light.forget()
             links = link_events(found.events, found.halves)
             lines = find_lines(
                 found.events, links, light.call_stack.within(found.events.row), light.call_stacks

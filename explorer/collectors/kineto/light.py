@@ -99,7 +99,17 @@ class LightRows:
     """Metadata rows with a name or labels: row, text"""
 
     def __len__(self) -> int:
-        return len(self.phase)
+        return len(self.track)
+
+    def forget(self) -> None:
+        """Drop what only `collect` needs; tracks and call stacks stay."""
+        self.phase, self.name, self.category = (
+            np.empty(0, np.int8),
+            np.empty(0, np.int32),
+            np.empty(0, np.int32),
+        )
+        self.time = self.length = np.empty(0, np.int64)
+        self.numbers.clear()
 
 
 @dataclass
@@ -126,7 +136,7 @@ class LightGatherer:
         self._keep("time", part.time)
         self._keep("length", part.length)
         for name, (row, value) in part.sparse.items():
-            self._keep(f"{name}.row", row + base)
+            self._keep(f"{name}.row", (row + base).astype(np.int32))
             self._keep(f"{name}.value", value)
         stacks = self._words["call_stack"].add(part.words["call_stack"])
         self._keep("stack.row", part.stack_rows + base)

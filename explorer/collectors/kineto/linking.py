@@ -13,11 +13,12 @@ from explorer.collectors.kineto.events import Events
 from explorer.collectors.kineto.flows import bind, pair_halves
 from explorer.collectors.kineto.launches import match_by_number
 from explorer.collectors.kineto.light import Sparse
-from explorer.collectors.kineto.nesting import nearest, parents, self_times, sweep_order
+from explorer.collectors.kineto.nesting import nearest, nest
 from explorer.collectors.kineto.phases import phase_of_name, phases
 
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
+Codes = npt.NDArray[np.int32]
 
 TIE_ORDER = {
     "step": 0,
@@ -37,15 +38,15 @@ FORWARD_FLOWS = ("fwdbwd", "forward_backward")
 class Links:
     """Per event, positions of other events (-1: none), numbers and phases; and the arrows between events."""
 
-    parent: Ints
+    parent: Codes
     own: Ints
-    launch: Ints
-    op: Ints
-    forward: Ints
-    step: Ints
-    phase: Ints
-    order: Ints
-    edges: dict[str, tuple[Ints, Ints]] = field(default_factory=dict)
+    launch: Codes
+    op: Codes
+    forward: Codes
+    step: Codes
+    phase: npt.NDArray[np.int8]
+    order: Codes
+    edges: dict[str, tuple[npt.NDArray[Any], npt.NDArray[Any]]] = field(default_factory=dict)
     steps: list[dict[str, Any]] = field(default_factory=list)
 
 
@@ -63,25 +64,25 @@ class Halves:
 
 def link_events(events: Events, halves: Halves) -> Links:
     """Resolve everything the source expresses by numbers and by time."""
-    end = events.start + events.duration
-    tie = np.array([TIE_ORDER.get(c, 3) for c in events.categories], np.int64)[events.category]
-    order = sweep_order(events.nest, events.start, end, tie * len(end) + np.arange(len(end)))
-    parent = parents(events.nest, events.start, end, order)
-    own = self_times(events.start, end, parent, order)
+    tie = np.array([TIE_ORDER.get(c, 3) for c in events.categories], np.int8)[events.category]
+    nested = nest(events.nest, events.start, events.duration, tie)
+    parent = nested.parent
+    del tie
 
-    device, host = events.on_device, ~events.on_device
-    is_op = host & events.category_in("op", "collective", "data")
-    arrows = _arrows(events, halves, end, order)
-    launch = _launches(events, parent, arrows)
+    is_op = ~events.on_device & events.category_in("op", "collective", "data")
+    arrows = _arrows(events, halves, nested.order)
+    launch = _launches(events, arrows)
     op = _ops(events, parent, launch, is_op, arrows)
     forward = _forwards(events, parent, is_op, arrows)
-    step, steps = _steps(events, launch, end)
+    step, steps = _steps(events, launch)
     phase = _phases(events, parent, launch, op, forward)
 
-    links = Links(parent, own, launch, op, forward, step, phase, order, steps=steps)
-    launched = np.flatnonzero(device & (launch >= 0))
+    links = Links(parent, nested.own, launch, op, forward, step, phase, nested.order, steps=steps)
+    launched = np.flatnonzero(events.on_device & (launch >= 0))
     links.edges["launch"] = (launch[launched], launched)
-    backward = np.flatnonzero((forward >= 0) & (_at(forward, parent) != forward))
+    # What lies inside a backward op has the same forward op; the arrow is drawn once.
+    backward = np.flatnonzero(forward >= 0)
+    backward = backward[_at(forward, parent[backward]) != forward[backward]]
     links.edges["forward_backward"] = (forward[backward], backward)
     for category, (sources, targets) in arrows.items():
         if category not in LAUNCH_FLOWS and category not in FORWARD_FLOWS:
@@ -94,12 +95,12 @@ def _picked(numbers: Sparse, which: Flags) -> Sparse:
     return Sparse(numbers.row[which], numbers.value[which])
 
 
-def _at(values: Ints, index: Ints) -> Ints:
+def _at(values: Codes, index: Codes) -> Codes:
     """values[index], -1 where index is -1."""
-    return np.where(index >= 0, values[index], -1)
+    return np.where(index >= 0, values[index], np.int32(-1))
 
 
-def _arrows(events: Events, halves: Halves, end: Ints, order: Ints) -> dict[str, tuple[Ints, Ints]]:
+def _arrows(events: Events, halves: Halves, order: Codes) -> dict[str, tuple[Ints, Ints]]:
     """By flow category the events at both ends of each arrow."""
     result: dict[str, tuple[Ints, Ints]] = {}
     if not len(halves.key):
@@ -113,7 +114,12 @@ def _arrows(events: Events, halves: Halves, end: Ints, order: Ints) -> dict[str,
     bound = np.full(len(halves.key), -1, np.int64)
     needed = np.unique(np.append(sources, targets))
     bound[needed] = bind(
-        halves.track[needed], halves.instant[needed], events.track, events.start, end, usable
+        halves.track[needed],
+        halves.instant[needed],
+        events.track,
+        events.start,
+        events.duration,
+        usable,
     )
     for code in np.unique(categories).tolist():
         mine = categories == code
@@ -123,9 +129,9 @@ def _arrows(events: Events, halves: Halves, end: Ints, order: Ints) -> dict[str,
     return result
 
 
-def _launches(events: Events, parent: Ints, arrows: dict[str, tuple[Ints, Ints]]) -> Ints:
+def _launches(events: Events, arrows: dict[str, tuple[Ints, Ints]]) -> Codes:
     """Device event to host call: by correlation, else by flow arrow."""
-    launch = np.full(len(events.start), -1, np.int64)
+    launch = np.full(len(events.start), -1, np.int32)
     runtime_source = np.array([is_runtime(c) or c is None for c in events.source_categories], bool)
     queueing = np.array([(c or "").lower() in ("enqueue", "dequeue") for c in events.source_categories], bool)
     numbered = events.correlation
@@ -149,11 +155,12 @@ def _launches(events: Events, parent: Ints, arrows: dict[str, tuple[Ints, Ints]]
 
 
 def _ops(
-    events: Events, parent: Ints, launch: Ints, is_op: Flags, arrows: dict[str, tuple[Ints, Ints]]
-) -> Ints:
+    events: Events, parent: Codes, launch: Codes, is_op: Flags, arrows: dict[str, tuple[Ints, Ints]]
+) -> Codes:
     """Innermost responsible op: by the op number the source recorded, else the op around the event or its launch."""
     around = nearest(parent, is_op, itself=False)
-    op = np.where(events.on_device, -1, around)
+    op = around.copy()
+    op[events.on_device] = -1
     numbered = events.external
     ops = _picked(numbered, is_op[numbered.row])
     wanted = _picked(
@@ -175,9 +182,9 @@ def _ops(
     return op
 
 
-def _forwards(events: Events, parent: Ints, is_op: Flags, arrows: dict[str, tuple[Ints, Ints]]) -> Ints:
+def _forwards(events: Events, parent: Codes, is_op: Flags, arrows: dict[str, tuple[Ints, Ints]]) -> Codes:
     """Backward op, and everything in it, to the forward op: by flow arrow, else by autograd sequence number."""
-    forward = np.full(len(events.start), -1, np.int64)
+    forward = np.full(len(events.start), -1, np.int32)
     for category in FORWARD_FLOWS:
         if category in arrows:
             sources, targets = arrows[category]
@@ -199,9 +206,9 @@ def _forwards(events: Events, parent: Ints, is_op: Flags, arrows: dict[str, tupl
     return _at(forward, holder)
 
 
-def _steps(events: Events, launch: Ints, end: Ints) -> tuple[Ints, list[dict[str, Any]]]:
+def _steps(events: Events, launch: Codes) -> tuple[Codes, list[dict[str, Any]]]:
     """Step number of every event: by start time on the host, by its launch on a device; and the rows of `steps`."""
-    step = np.full(len(events.start), -1, np.int64)
+    step = np.full(len(events.start), -1, np.int32)
     marks = np.flatnonzero(events.category_in("step") & ~events.on_device)
     rows: list[dict[str, Any]] = []
     if not len(marks):
@@ -232,18 +239,19 @@ def _steps(events: Events, launch: Ints, end: Ints) -> tuple[Ints, list[dict[str
                 "pause_ns": None,
             }
         )
-    starts, ends = events.start[marks], end[marks]
-    position = np.searchsorted(starts, events.start, "right") - 1
-    inside = (position >= 0) & (events.start < ends[np.maximum(position, 0)])
-    host = inside & ~events.on_device
-    step[host] = numbers[position[host]]
+    starts = events.start[marks]
+    ends = starts + events.duration[marks]
+    for low in range(0, len(step), 1 << 20):
+        part = slice(low, low + (1 << 20))
+        position = np.searchsorted(starts, events.start[part], "right") - 1
+        inside = (position >= 0) & ~events.on_device[part]
+        inside &= events.start[part] < ends[np.maximum(position, 0)]
+        step[part][inside] = numbers[position[inside]]
     linked = events.on_device & (launch >= 0)
     step[linked] = step[launch[linked]]
     # Work without a launch takes the step of the device-side range of its step, where there is one.
-    ranges = np.flatnonzero(events.on_device & events.category_in("annotation"))
-    ranges = np.array(
-        [r for r in ranges.tolist() if STEP_NAME.fullmatch(events.names[events.name[r]])], np.int64
-    )
+    candidates = np.flatnonzero(events.on_device & events.category_in("annotation")).tolist()
+    ranges = np.array([r for r in candidates if STEP_NAME.fullmatch(events.names[events.name[r]])], np.int64)
     if len(ranges):
         of_range = np.array(
             [
@@ -253,26 +261,30 @@ def _steps(events: Events, launch: Ints, end: Ints) -> tuple[Ints, list[dict[str
             ]
         )
         step[ranges] = of_range
+        mine: Ints
         for track in np.unique(events.track[ranges]):
-            mine: Ints = np.flatnonzero(events.track[ranges] == track)
+            mine = np.flatnonzero(events.track[ranges] == track)
             mine = mine[np.argsort(events.start[ranges[mine]], kind="stable")]
             loose = np.flatnonzero(events.on_device & (events.track == track) & (step < 0))
             place = np.searchsorted(events.start[ranges[mine]], events.start[loose], "right") - 1
-            fits = (place >= 0) & (events.start[loose] < end[ranges[mine]][np.maximum(place, 0)])
+            ends_ = events.start[ranges[mine]] + events.duration[ranges[mine]]
+            fits = (place >= 0) & (events.start[loose] < ends_[np.maximum(place, 0)])
             step[loose[fits]] = of_range[mine[place[fits]]]
     return step, rows
 
 
-def _phases(events: Events, parent: Ints, launch: Ints, op: Ints, forward: Ints) -> Ints:
+def _phases(events: Events, parent: Codes, launch: Codes, op: Codes, forward: Codes) -> npt.NDArray[np.int8]:
     opened_by_name = np.zeros(len(events.names) * len(events.categories), np.int8)
     code = events.name.astype(np.int64) * len(events.categories) + events.category
     for value in np.unique(code):
         name, category = divmod(int(value), len(events.categories))
         opened_by_name[value] = phase_of_name(events.names[name], events.categories[category])
+    opened = opened_by_name[code]
+    del code
     is_forward = np.zeros(len(parent), bool)
     is_forward[forward[forward >= 0]] = True
-    phase = phases(parent, opened_by_name[code], is_forward)
-    source = np.where(op >= 0, op, launch)
-    linked = events.on_device & (source >= 0)
-    phase[linked] = phase[source[linked]]
+    phase = phases(parent, opened, is_forward)
+    device = np.flatnonzero(events.on_device)
+    source = np.where(op[device] >= 0, op[device], launch[device])
+    phase[device[source >= 0]] = phase[source[source >= 0]]
     return phase

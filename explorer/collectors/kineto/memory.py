@@ -47,10 +47,10 @@ def link_memory(light: LightRows, found: Collected, links: Links, lines: Lines) 
     host = links.order[~(events.asynchronous | events.on_device)[links.order]]
     holder = bind(
         light.track[rows].astype(np.int64),
-        light.time[rows] + found.clock.base_ns,
+        found.memory_time,
         events.track,
         events.start,
-        events.start + events.duration,
+        events.duration,
         host,
     )
     is_op = ~events.on_device & events.category_in("op", "collective", "data")

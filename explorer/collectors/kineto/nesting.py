@@ -2,97 +2,133 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
 Ints = npt.NDArray[np.int64]
 
 
-def sweep_order(track: Ints, start: Ints, end: Ints, tie: Ints) -> Ints:
-    """Events by track, start, longer first, then `tie`: every enclosing event comes before what it encloses."""
-    return np.lexsort((tie, -end, start, track))
+Codes = npt.NDArray[np.int32]
+BLOCK_EVENTS = 1_000_000
+"""Self times are computed for about so many events at once, which bounds the memory they take."""
 
 
-def parents(track: Ints, start: Ints, end: Ints, order: Ints) -> Ints:
-    """Index of the innermost event of the same track that encloses each event; -1 where there is none.
+@dataclass
+class Nest:
+    """`parent` is the position of the innermost enclosing event of the same track, -1 where there is none; `own` the
+    duration minus the union of the directly enclosed events; `order` lists events by track, every enclosing event
+    before what it encloses."""
 
-    An event encloses another when it starts no later and ends no earlier; what merely overlaps does not count. An event
-    of no length at another's end lies outside it. In sweep order the innermost encloser is the nearest earlier event that
-    ends no earlier, found by jumping over events already known to end too early, all events at once: each round at least
-    doubles the jumps, so there are about log2(n) of them.
-    """
-    count = len(order)
-    result = np.full(count, -1, np.int64)
-    if count == 0:
+    parent: Codes
+    own: Ints
+    order: Codes
+
+
+def nest(track: Codes, start: Ints, duration: Ints, tie: npt.NDArray[np.int8]) -> Nest:
+    """Nesting of all events, track by track. Of events with equal times the one with the lower `tie` encloses the other."""
+    count = len(track)
+    result = Nest(np.full(count, -1, np.int32), duration.copy(), np.empty(count, np.int32))
+    if not count:
         return result
-    starts, ends, tracks = start[order], end[order], track[order]
-    # Twice the time, so that the end of an event of no length can lie half a step later: then only what ends
-    # strictly after its instant encloses it. Times are relative, far below 2**62.
-    reach = (ends - starts.min()) * 2
-    need = reach + (ends == starts)
-    jump = np.arange(count, dtype=np.int64) - 1
-    first = np.empty(count, bool)
-    first[0] = True
-    np.not_equal(tracks[1:], tracks[:-1], out=first[1:])
-    jump[first] = -1
-    # `jump[i]` is never past the encloser: everything between it and i ends before i does.
-    active = np.flatnonzero(jump >= 0)
-    active = active[reach[jump[active]] < need[active]]
-    while len(active):
-        jump[active] = _skip(jump, active, reach, need)
-        active = active[jump[active] >= 0]
-        active = active[reach[jump[active]] < need[active]]
-    found = jump >= 0
-    result[order[found]] = order[jump[found]]
+    by_track = np.argsort(track, kind="stable").astype(np.int32)
+    ordered = track[by_track]
+    bounds = [0, *(np.flatnonzero(ordered[1:] != ordered[:-1]) + 1).tolist(), count]
+    del ordered
+    for low, high in zip(bounds[:-1], bounds[1:]):
+        members = by_track[low:high]
+        begin = start[members]
+        end = begin + duration[members]
+        order = np.lexsort((tie[members], -end, begin)).astype(np.int32)
+        begin, end, members = begin[order], end[order], members[order]
+        above = parents(begin, end)
+        inside = above >= 0
+        result.order[low:high] = members
+        result.parent[members[inside]] = members[above[inside]]
+        result.own[members] = self_times(begin, end, above)
     return result
 
 
-def _skip(jump: Ints, active: Ints, reach: Ints, need: Ints) -> Ints:
-    """The next candidate of each active event: its candidate's own candidate."""
-    return jump[jump[active]]
+def parents(start: Ints, end: Ints) -> Codes:
+    """Index of the innermost event that encloses each event of one track, given in sweep order; -1 where there is none.
+
+    An event encloses another when it starts no later and ends no earlier; what merely overlaps does not count. An event
+    of no length at another's end lies outside it. In sweep order (by start, longer first) the innermost encloser is the
+    nearest earlier event that ends no earlier, found by jumping over events already known to end too early, all events at
+    once: each round at least doubles the jumps, so there are about log2(n) of them.
+    """
+    count = len(start)
+    # An event of no length needs an encloser that ends strictly later.
+    need = end + (end == start)
+    jump = np.arange(-1, count - 1, dtype=np.int32)
+    # `jump[i]` is never before the encloser: everything between it and i ends before i does.
+    active = np.flatnonzero(end[jump[1:]] < need[1:]).astype(np.int32) + np.int32(1)
+    while len(active):
+        further = jump[jump[active]]
+        jump[active] = further
+        active = active[further >= 0]
+        active = active[end[jump[active]] < need[active]]
+    return jump
 
 
-def self_times(start: Ints, end: Ints, parent: Ints, order: Ints) -> Ints:
-    """Duration minus the union of the directly enclosed events. Exact integers; overlapping children count once."""
+def self_times(start: Ints, end: Ints, parent: Codes) -> Ints:
+    """Duration minus the union of the directly enclosed events, for one track in sweep order. Exact integers."""
     own = end - start
-    nested = order[parent[order] >= 0]
-    if len(nested) == 0:
-        return own
-    by_parent = nested[np.argsort(parent[nested], kind="stable")]
-    owner, begin, finish = parent[by_parent], start[by_parent], end[by_parent]
-    first = np.empty(len(by_parent), bool)
-    first[0] = True
-    np.not_equal(owner[1:], owner[:-1], out=first[1:])
-    groups = np.flatnonzero(first)
-    overlap = np.zeros(len(by_parent), bool)
-    overlap[1:] = ~first[1:] & (begin[1:] < finish[:-1])
-    covered = np.add.reduceat(finish - begin, groups)
-    if overlap.any():
-        number = np.cumsum(first) - 1
-        for group in np.unique(number[overlap]):
-            low = groups[group]
-            high = groups[group + 1] if group + 1 < len(groups) else len(by_parent)
-            reached = np.maximum.accumulate(finish[low:high])
-            before = np.concatenate(([begin[low]], reached[:-1]))
-            covered[group] = np.maximum(finish[low:high] - np.maximum(begin[low:high], before), 0).sum()
-    own[owner[groups]] -= covered
+    roots = np.flatnonzero(parent < 0)
+    low = 0
+    while low < len(own):
+        # Blocks end between two trees, so that no event is in another block than what it encloses.
+        place = np.searchsorted(roots, low + BLOCK_EVENTS)
+        high = int(roots[place]) if place < len(roots) else len(own)
+        _subtract(own, start, end, parent, low, high)
+        low = high
     return own
 
 
-def nearest(parent: Ints, wanted: npt.NDArray[np.bool_], *, itself: bool) -> Ints:
-    """Index of the innermost enclosing event that is `wanted`; -1 where there is none.
+def _subtract(own: Ints, start: Ints, end: Ints, parent: Codes, low: int, high: int) -> None:
+    nested = np.flatnonzero(parent[low:high] >= 0) + low
+    if not len(nested):
+        return
+    nested = nested[np.argsort(parent[nested], kind="stable")]
+    owner, begin, finish = parent[nested], start[nested], end[nested]
+    first = np.empty(len(nested), bool)
+    first[0] = True
+    np.not_equal(owner[1:], owner[:-1], out=first[1:])
+    groups = np.flatnonzero(first)
+    covered = np.add.reduceat(finish - begin, groups)
+    overlap = np.zeros(len(nested), bool)
+    overlap[1:] = ~first[1:] & (begin[1:] < finish[:-1])
+    if overlap.any():
+        # Of overlapping children only the union counts.
+        number = np.cumsum(first) - 1
+        for group in np.unique(number[overlap]):
+            a = groups[group]
+            b = groups[group + 1] if group + 1 < len(groups) else len(nested)
+            reached = np.maximum.accumulate(finish[a:b])
+            before = np.concatenate(([begin[a]], reached[:-1]))
+            covered[group] = np.maximum(finish[a:b] - np.maximum(begin[a:b], before), 0).sum()
+    own[owner[groups]] -= covered
+
+
+def nearest(parent: Codes, wanted: npt.NDArray[np.bool_], *, itself: bool) -> Codes:
+    """Position of the innermost enclosing event that is `wanted`; -1 where there is none.
 
     With `itself`, a wanted event is its own answer.
     """
     count = len(parent)
+    if not wanted.any():
+        return np.full(count, -1, np.int32)
     # One more entry stands for 'none'; wanted events and 'none' point at themselves, so pointer doubling stops there.
-    hop = np.append(np.where(parent < 0, count, parent), count)
-    mark = np.append(wanted, True)
-    hop[mark] = np.flatnonzero(mark)
+    above = np.where(parent < 0, np.int32(count), parent)
+    hop = np.append(above, np.int32(count))
+    marks = np.flatnonzero(wanted)
+    hop[marks] = marks
     while True:
         further = hop[hop]
         if np.array_equal(further, hop):
             break
         hop = further
-    answer = hop[:-1] if itself else hop[np.where(parent < 0, count, parent)]
-    return np.where(answer == count, -1, answer)
+    answer = hop[:-1] if itself else hop[above]
+    answer[answer == count] = -1
+    return answer

@@ -33,7 +33,9 @@ def phase_of_name(name: str, category: str) -> int:
     return 0
 
 
-def phases(parent: Ints, opened: npt.NDArray[np.int8], is_forward: Flags) -> npt.NDArray[np.int8]:
+def phases(
+    parent: npt.NDArray[np.int32], opened: npt.NDArray[np.int8], is_forward: Flags
+) -> npt.NDArray[np.int8]:
     """Phase number of every event: the strongest of what it and its enclosers open, in the order of PHASES.
 
     `is_forward` marks ops that some backward op differentiates.

@@ -20,6 +20,7 @@ from explorer.collectors.workers import Workers
 
 PARALLEL_BYTES = 48 << 20
 """Decompressed size from which starting processes pays."""
+MANY_ROWS = 2_000_000
 EXPANSION = 12
 """How much a compressed trace is taken to expand by when deciding that."""
 
@@ -64,6 +65,10 @@ class Reader:
             gatherer.add(distilled)
             spool.counts.append(distilled.count)
             self._show(text)
+        if self._workers is not None and gatherer.rows > MANY_ROWS:
+            # Linking happens here alone, and needs the memory more than idle workers do.
+            self._workers.close()
+            self._workers = Workers(self._count)
         return gatherer.finish()
 
     def _distilled(self, text: TraceText, spool: Spool) -> Iterator[Distilled]:
@@ -100,7 +105,7 @@ class Reader:
         waiting: deque[Future[Any]] = deque()
         for call in calls:
             waiting.append(self._workers.submit(function, *call))
-            while len(waiting) > 2 * self._count or (waiting and waiting[0].done()):
+            while len(waiting) > self._count + 1 or (waiting and waiting[0].done()):
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()

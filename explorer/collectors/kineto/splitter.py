@@ -15,7 +15,7 @@ from explorer.collectors.kineto.salvage import Lost, Salvaged, salvage
 from explorer.collectors.source import Damaged
 from explorer.model.errors import InputError
 
-CHUNK_BYTES = 8 << 20
+CHUNK_BYTES = 4 << 20
 HEAD_LIMIT_BYTES = 512 << 20
 MAX_EVENT_BYTES = 64 << 20
 

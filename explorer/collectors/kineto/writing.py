@@ -22,7 +22,7 @@ from explorer.collectors.kineto.spool import Spool
 from explorer.store.writer import RunWriter
 
 Ints = npt.NDArray[np.int64]
-GROUP_ROWS = 300_000
+GROUP_ROWS = 200_000
 """Rows of the source that share one part of each table."""
 GROUP_TABLES = ("events", "collectives", "memory_events", "counters", "source_rows")
 
