@@ -24,16 +24,17 @@ class Track:
 
 
 class TrackTable:
-    """Gives every thread, stream, engine and counter its number."""
+    """Gives every thread, stream, engine and counter its number, from `first` on."""
 
-    def __init__(self) -> None:
+    def __init__(self, first: int = 0) -> None:
+        self.first = first
         self.rows: list[Track] = []
         self._known: dict[tuple[object, ...], int] = {}
 
     def _add(self, key: tuple[object, ...], row: Track) -> int:
         number = self._known.get(key)
         if number is None:
-            number = self._known[key] = len(self.rows)
+            number = self._known[key] = self.first + len(self.rows)
             self.rows.append(row)
         return number
 
@@ -80,7 +81,7 @@ class TrackTable:
         if not self.rows:
             return
         columns = {name: [getattr(row, name) for row in self.rows] for name in Track.__slots__}
-        writer.write("tracks", {"track_id": list(range(len(self.rows))), **columns})
+        writer.write("tracks", {"track_id": list(range(self.first, self.first + len(self.rows))), **columns})
 
 
 def _fit(number: int | None) -> int | None:

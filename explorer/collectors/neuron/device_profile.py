@@ -300,7 +300,7 @@ class DeviceProfile:
         labels = [line.mechanism for line in self.lines.lines] + ["none"]
         for track in np.unique(tracks):
             chosen = tracks == track
-            engine = (self.tracks.rows[track].thread_name or "").split(" (")[0]
+            engine = (self.tracks.rows[track - self.tracks.first].thread_name or "").split(" (")[0]
             sums = np.bincount(
                 np.where(number[chosen] < 0, len(labels) - 1, number[chosen]).astype(np.int64),
                 weights=duration[chosen].astype(np.float64),

@@ -15,6 +15,7 @@ from explorer.collectors.neuron.counters import write_device_counters, write_sys
 from explorer.collectors.neuron.device_profile import DeviceProfile
 from explorer.collectors.neuron.device_row import device_row
 from explorer.collectors.neuron.executions import Execution, Executions
+from explorer.collectors.neuron.host_match import OwnEvents
 from explorer.collectors.neuron.official import EVENT_OFFSETS, copy_tables, describe_tables
 from explorer.collectors.neuron.percent import FRACTION, UNKNOWN, percent_kind
 from explorer.collectors.neuron.ranks import DevicePlan, RankPlan
@@ -26,15 +27,31 @@ from explorer.store.writer import RunWriter
 
 
 class RankImport:
-    """One rank's import. `run` does it and returns the number of events."""
+    """One rank's import. `run` does it and returns the number of events.
 
-    def __init__(self, plan: RankPlan, writer: RunWriter, root: str = "") -> None:
+    Args:
+        root: folder that source paths are written relative to.
+        first_event, first_track: free numbers, where a capture has already written events of this rank.
+        own: that capture's ops; the system profile's framework rows that are the same are not written twice.
+    """
+
+    def __init__(
+        self,
+        plan: RankPlan,
+        writer: RunWriter,
+        root: str = "",
+        *,
+        first_event: int = 0,
+        first_track: int = 0,
+        own: OwnEvents | None = None,
+    ) -> None:
         self.plan = plan
         self.writer = writer
         self.bulk = BulkWriter(writer)
-        self.tracks = TrackTable()
+        self.tracks = TrackTable(first_track)
         self.stacks = CallStacks(root)
-        self.next_id = 0
+        self.next_id = self.first_event = first_event
+        self.own = own
         self.counts: Counter[str] = Counter()
         self.official: Counter[str] = Counter()
         self.profiles: list[dict[str, Any]] = []
@@ -59,7 +76,7 @@ class RankImport:
         self._modules()
         if self.offsets:
             self.writer.write(EVENT_OFFSETS, self.offsets)
-        self.writer.manifest.counts = {
+        self.writer.manifest.counts |= {
             **{f"neuron.{name}": rows for name, rows in sorted(self.official.items())},
             **{f"events.{name}": rows for name, rows in sorted(self.counts.items()) if name != "quarantined"},
             "counters": self.bulk.rows.get("counters", 0),
@@ -77,17 +94,21 @@ class RankImport:
         tables = self.plan.system
         if tables is None:
             return
-        events = system_profile.read_events(tables, self.plan.instance, self.plan.process, self.tracks)
+        events = system_profile.read_events(
+            tables, self.plan.instance, self.plan.process, self.tracks, self.own
+        )
         for row in events.quarantined:
             self.writer.quarantine({"table": "SystemProfileEvents"} | row, "impossible_time")
         self.counts["quarantined"] += len(events.quarantined)
-        linked = system_profile.link(events, self.stacks)
+        linked = system_profile.link(events, self.stacks, self.first_event, self.own)
         self.events, self.linked = events, linked
         self.sync = system_profile.sync_points(events)
-        system_profile.write_events(events, linked, self.bulk, self.writer.rank, 0, self._profiled())
-        self.next_id = len(events)
-        self.counts["system"] += len(events)
-        if linked.steps:
+        written = system_profile.write_events(events, linked, self.bulk, self.writer.rank, self._profiled())
+        self.next_id = self.first_event + len(events)
+        self.counts["system"] += written
+        if self.own is not None and len(events):
+            self._report_match(len(events) - written)
+        if linked.steps and self.own is None:
             number, start, end = zip(*linked.steps)
             spans = [last - first for first, last in zip(start, end)]
             self.writer.write(
@@ -96,6 +117,23 @@ class RankImport:
             )
         write_system_counters(tables, self.bulk, self.tracks, self.plan.instance or "")
         self._keep(tables, {})
+
+    def _report_match(self, matched: int) -> None:
+        events = self.events
+        assert events is not None
+        ops = sum(
+            1
+            for source, kind in zip(events.sources, events.categories)
+            if source == "framework" and kind == "op"
+        )
+        if ops and matched < ops:
+            self.writer.health(
+                "neuron_ops_unmatched",
+                "info",
+                ops - matched,
+                f"{ops - matched} of {ops} framework ops of the system profile are none of the recorded ops by thread, name and time; they are kept beside them.",
+                affects="launches",
+            )
 
     # -- devices ----------------------------------------------------------------------------------------------
     def _device(self, device: DevicePlan) -> None:
@@ -198,7 +236,7 @@ class RankImport:
         """Executions of a profile: its own windows, each with what the overlapping system execution knows."""
         if self.events is None or self.linked is None or clock.method == "none":
             return Executions()
-        known = system_profile.execution_list(self.events, self.linked, core, 0)
+        known = system_profile.execution_list(self.events, self.linked, core)
         rows = _execution_windows(tables)
         if not rows:
             return Executions(known)

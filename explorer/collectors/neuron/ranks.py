@@ -124,3 +124,13 @@ def _core(tables: ProfileTables) -> int | None:
             return int(core)
     match = _CORE_IN_NAME.search(tables.profile.name)
     return int(match.group(1)) if match else None
+
+
+def merged_plan(profiles: list[ProfileTables], rank: int) -> RankPlan:
+    """One rank of everything: what one process of a capture left in its own directory."""
+    plans = plan_ranks(profiles)
+    first = plans[0]
+    plan = RankPlan(rank, first.system, first.instance, first.process, how="capture")
+    for each in plans:
+        plan.devices += each.devices
+    return plan

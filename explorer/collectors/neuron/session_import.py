@@ -37,7 +37,7 @@ def session_roots(paths: Iterable[str | os.PathLike[str]]) -> list[str] | None:
     A directory with raw Neuron artefacts and nothing else that could be read counts: its import explains what is missing.
     """
     roots: list[str] = []
-    for path in map(os.fspath, paths):
+    for path in (os.fspath(each) for each in paths):
         if os.path.isfile(path) and path.endswith(".parquet"):
             folder = os.path.dirname(os.path.abspath(path))
             if not is_profile([os.path.basename(path)]):

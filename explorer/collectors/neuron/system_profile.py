@@ -19,6 +19,7 @@ from explorer.collectors.call_stacks import CallStack, CallStacks, Frame
 from explorer.collectors.nesting import nest
 from explorer.collectors.neuron.bulk import BulkWriter
 from explorer.collectors.neuron.executions import Execution
+from explorer.collectors.neuron.host_match import OwnEvents
 from explorer.collectors.neuron.tables import ProfileTables
 from explorer.collectors.step_name import step_of
 from explorer.collectors.track_table import TrackTable
@@ -55,6 +56,7 @@ class SystemEvents:
     core: list[int | None]
     attributes: list[dict[str, Any]]
     flows: list[list[str]]
+    threads: list[int | None]
     quarantined: list[dict[str, Any]] = field(default_factory=list)
 
     def __len__(self) -> int:
@@ -62,9 +64,13 @@ class SystemEvents:
 
 
 def read_events(
-    tables: ProfileTables, instance: str | None, process: int | None, tracks: TrackTable
+    tables: ProfileTables,
+    instance: str | None,
+    process: int | None,
+    tracks: TrackTable,
+    own: OwnEvents | None = None,
 ) -> SystemEvents:
-    """All rows of one process; rows with impossible times are set aside."""
+    """All rows of one process; rows with impossible times are set aside. Threads that `own` knows keep their tracks."""
     conditions = []
     if instance is not None:
         conditions.append("instance_id IS NOT DISTINCT FROM " + _literal(instance))
@@ -73,7 +79,7 @@ def read_events(
     where = " AND ".join(conditions) or "true"
     rows = tables.rows(f"SELECT * FROM SystemProfileEvents WHERE {where} ORDER BY start_ts, end_ts DESC, id")
     found = SystemEvents(
-        [], [], [], np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64), [], [], []
+        [], [], [], np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64), [], [], [], []
     )
     starts, durations, numbers = [], [], []
     for row in rows:
@@ -88,11 +94,13 @@ def read_events(
         name = row["name"] or ""
         starts.append(start)
         durations.append(duration)
-        numbers.append(_track(tracks, row, source, name))
+        known = own.track(row["thread_id"]) if own is not None and source != "neuron_hw" else None
+        numbers.append(_track(tracks, row, source, name) if known is None else known)
         found.names.append(name)
         found.sources.append(source)
         found.categories.append(category_of(name, source, extra))
         found.core.append(row["nc_idx"])
+        found.threads.append(row["thread_id"])
         found.flows.append([str(flow) for flow in row["flow_id"] or []])
         kept = {
             key: row[key]
@@ -174,11 +182,22 @@ class Linked:
     """By core: (row of the execution, rows of the ops fused into it)"""
     steps: list[tuple[int, int, int]]
     """(step, start, end)"""
+    ids: np.ndarray[Any, np.dtype[np.int64]]
+    """Event numbers: new ones, or those of our own capture's ops"""
+    is_own: np.ndarray[Any, np.dtype[np.bool_]]
+    """Rows that our own capture has recorded already"""
 
 
-def link(events: SystemEvents, stacks: CallStacks) -> Linked:
-    """Parents by nesting, lines from enclosing Python rows, launches and ops by flow ids."""
+def link(
+    events: SystemEvents, stacks: CallStacks, first_id: int = 0, own_ops: OwnEvents | None = None
+) -> Linked:
+    """Parents by nesting, lines from enclosing Python rows, launches and ops by flow ids.
+
+    `own_ops` are ops of our own capture: framework rows that are one of them take its number, line and step.
+    """
     count = len(events)
+    ids = np.arange(first_id, first_id + count, dtype=np.int64)
+    is_own = np.zeros(count, bool)
     parent, own = nest(events.track, events.start, events.duration)
     order = np.lexsort((-events.duration, events.start)).tolist()
     op = np.full(count, -1, np.int64)
@@ -187,9 +206,9 @@ def link(events: SystemEvents, stacks: CallStacks) -> Linked:
     for place in order:
         above = int(parent[place])
         frames = chain[above] if above >= 0 else ()
-        match = _PYTHON.match(events.names[place]) if events.categories[place] == "python" else None
-        if match:
-            frames = (Frame(match.group(1), int(match.group(2)), match.group(3)), *frames)
+        row = _PYTHON.match(events.names[place]) if events.categories[place] == "python" else None
+        if row:
+            frames = (Frame(row.group(1), int(row.group(2)), row.group(3)), *frames)
         chain[place] = frames
         stack[place] = stacks.stack(frames) if frames else None
         if events.categories[place] == "op" and events.sources[place] == "framework":
@@ -200,6 +219,18 @@ def link(events: SystemEvents, stacks: CallStacks) -> Linked:
     executions = _flows(events, op, launch)
     steps = _steps(events)
     step = _step_of(events.start, steps)
+    for place in range(count) if own_ops is not None else ():
+        if events.sources[place] != "framework" or events.categories[place] not in (
+            "op",
+            "annotation",
+            "step",
+        ):
+            continue
+        match = own_ops.find(events.threads[place], events.names[place], int(events.start[place]))
+        if match is not None:
+            ids[place], is_own[place] = match.event_id, True
+            step[place] = -1 if match.step is None else match.step
+            stack[place] = match.chain or stack[place]
     for core in executions.values():
         for row, ops in core:
             cause = int(launch[row])
@@ -211,7 +242,7 @@ def link(events: SystemEvents, stacks: CallStacks) -> Linked:
             elif cause >= 0:
                 step[row] = step[cause]
                 stack[row] = stack[cause]
-    return Linked(parent, own, op, launch, step, stack, executions, steps)
+    return Linked(parent, own, op, launch, step, stack, executions, steps, ids, is_own)
 
 
 def _flows(
@@ -290,7 +321,7 @@ def sites_of(linked: Linked, ops: list[int]) -> tuple[tuple[int, float], ...]:
     return tuple(shares.items())
 
 
-def execution_list(events: SystemEvents, linked: Linked, core: int, first_id: int) -> list[Execution]:
+def execution_list(events: SystemEvents, linked: Linked, core: int) -> list[Execution]:
     """Executions of one core for `Executions`."""
     found = []
     for row, ops in linked.executions.get(core, []):
@@ -302,8 +333,8 @@ def execution_list(events: SystemEvents, linked: Linked, core: int, first_id: in
             Execution(
                 start,
                 start + int(events.duration[row]),
-                first_id + int(linked.launch[row]) if linked.launch[row] >= 0 else None,
-                tuple(first_id + op for op in ops),
+                int(linked.ids[linked.launch[row]]) if linked.launch[row] >= 0 else None,
+                tuple(int(linked.ids[op]) for op in ops),
                 int(linked.step[row]) if linked.step[row] >= 0 else None,
                 sites_of(linked, ops),
                 chain.stack_id if chain else None,
@@ -317,17 +348,18 @@ def write_events(
     linked: Linked,
     bulk: BulkWriter,
     rank: int,
-    first_id: int,
     profiled: dict[int, list[tuple[int, int]]],
-) -> None:
-    """Write events, shared lines and launch edges.
+) -> int:
+    """Write events, shared lines and launch edges; returns the events written.
 
     Where a device profile covers an execution (`profiled`: host-time windows by core) the execution as a whole is an
     annotation, since its instructions are the work; elsewhere it is the work itself.
     """
     count = len(events)
     if not count:
-        return
+        return 0
+    ids = linked.ids
+    keep = np.flatnonzero(~linked.is_own)
     categories = list(events.categories)
     for place, name in enumerate(events.names):
         if name in (EXECUTION, COLLECTIVE) and events.sources[place] == "neuron_hw":
@@ -351,41 +383,43 @@ def write_events(
         stack.append(chain.stack_id if chain else None)
         known = chain is not None
         attribution.append(("flow" if device else "stack") if known else "none" if device else None)
-        # A Python row names the line of the function's definition, not the one that was executing.
-        precision.append(None if not known else "shared" if place in shared else "coarse")
+        # A Python row names the line of the function's definition, not the one that was executing; our own capture knows it.
+        exact = linked.op[place] >= 0 and bool(linked.is_own[linked.op[place]])
+        single = "exact" if exact else "coarse"
+        precision.append(None if not known else "shared" if place in shared else single)
+    columns: dict[str, Any] = {
+        "event_id": ids,
+        "parent_id": _ids(linked.parent, ids),
+        "track_id": events.track.astype(np.int32),
+        "category": pa.array(categories).dictionary_encode(),
+        "name": pa.array(events.names).dictionary_encode(),
+        "start_ns": events.start,
+        "duration_ns": events.duration,
+        "self_ns": linked.own,
+        "step": pa.array(linked.step, pa.int32(), mask=linked.step < 0),
+        "launch_id": _ids(linked.launch, ids),
+        "op_id": _ids(np.where(linked.op == np.arange(count), -1, linked.op), ids),
+        "site_id": pa.array(site, pa.int64()),
+        "stack_id": pa.array(stack, pa.int64()),
+        "attribution": pa.array(attribution, pa.string()),
+        "precision": pa.array(precision, pa.string()),
+        "size_bytes": pa.array([_size(extra) for extra in events.attributes], pa.int64()),
+        "attributes": pa.array([json.dumps(extra, default=str) for extra in events.attributes]),
+    }
+    chosen = pa.array(keep)
     bulk.write(
         "events",
-        {
-            "event_id": np.arange(first_id, first_id + count, dtype=np.int64),
-            "parent_id": _ids(linked.parent, first_id),
-            "track_id": events.track.astype(np.int32),
-            "category": pa.array(categories).dictionary_encode(),
-            "name": pa.array(events.names).dictionary_encode(),
-            "start_ns": events.start,
-            "duration_ns": events.duration,
-            "self_ns": linked.own,
-            "step": pa.array(linked.step, pa.int32(), mask=linked.step < 0),
-            "launch_id": _ids(linked.launch, first_id),
-            "op_id": _ids(np.where(linked.op == np.arange(count), -1, linked.op), first_id),
-            "site_id": pa.array(site, pa.int64()),
-            "stack_id": pa.array(stack, pa.int64()),
-            "attribution": pa.array(attribution, pa.string()),
-            "precision": pa.array(precision, pa.string()),
-            "size_bytes": pa.array([_size(extra) for extra in events.attributes], pa.int64()),
-            "attributes": pa.array([json.dumps(extra, default=str) for extra in events.attributes]),
-        },
+        {n: c[keep] if isinstance(c, np.ndarray) else c.take(chosen) for n, c in columns.items()},
     )
     if shared:
-        rows_of = [
-            (first_id + place, each, share) for place, sites in shared.items() for each, share in sites
-        ]
-        ids, sites_, shares = zip(*rows_of)
+        rows_of = [(int(ids[place]), *item) for place, found in shared.items() for item in found]
+        events_, sites_, shares = zip(*rows_of)
         bulk.write(
             "event_sites",
             {
-                "event_id": np.array(ids, np.int64),
+                "event_id": np.array(events_, np.int64),
                 "site_id": np.array(sites_, np.int64),
-                "role": pa.array(["responsible"] * len(ids)),
+                "role": pa.array(["responsible"] * len(rows_of)),
                 "share": np.array(shares, np.float64),
             },
         )
@@ -394,16 +428,18 @@ def write_events(
         bulk.write(
             "edges",
             {
-                "source_id": linked.launch[targets] + first_id,
+                "source_id": ids[linked.launch[targets]],
                 "target_rank": np.full(len(targets), rank, np.int32),
-                "target_id": targets + first_id,
+                "target_id": ids[targets],
                 "kind": pa.array(["launch"] * len(targets)),
             },
         )
+    return len(keep)
 
 
-def _ids(places: np.ndarray[Any, Any], first_id: int) -> pa.Array:
-    return pa.array(places + first_id, pa.int64(), mask=places < 0)
+def _ids(places: np.ndarray[Any, Any], ids: np.ndarray[Any, Any]) -> pa.Array:
+    """Event numbers of rows; null for -1."""
+    return pa.array(ids[np.maximum(places, 0)], pa.int64(), mask=places < 0)
 
 
 def _size(extra: dict[str, Any]) -> int | None:
