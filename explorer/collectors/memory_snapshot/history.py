@@ -43,7 +43,7 @@ class History:
         self._stack = array("q")
         self._attributes = array("i")
         self._texts: dict[str | None, int] = {None: 0}
-        self._codes: dict[tuple[tuple[str, Any], ...], int] = {}
+        self._codes: dict[tuple[tuple[str, type, Any], ...], int] = {}
         self._live: dict[int, dict[int, int]] = {}
         self.timed = 0
         self.freed_before: int = 0
@@ -96,7 +96,8 @@ class History:
     def _attributes_code(self, attributes: dict[str, Any]) -> int:
         """Number of the attributes' JSON text; few combinations make up a history."""
         try:
-            key = tuple(attributes.items())
+            # Types too: True and 1 are equal keys.
+            key = tuple((name, type(value), value) for name, value in attributes.items())
             known = self._codes.get(key)
         except TypeError:
             # A list or dictionary among them.

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from explorer.collectors.device_work import collective_operation
 from explorer.collectors.import_session import ImportSession
 from explorer.collectors.nsys.clock import Clock
 from explorer.collectors.nsys.host import HostRows
@@ -24,6 +25,7 @@ _TORCH = re.compile(
     r"(?:, input_op_ids = (?P<inputs>\[.*\]))?$",
     re.DOTALL,
 )
+_COLLECTIVE = re.compile(r"^(?:nccl|rccl)[A-Z]\w+$")
 _OP_NAME = re.compile(r"^(?:[a-z]\w*::|torch::autograd::)|Backward\d*$|^[a-z]\w*_?$")
 
 
@@ -91,10 +93,17 @@ class NvtxRows:
             row["text"] = name
         step = step_of(found.name)
         thread = row.pop("globalTid", None)
+        is_call = bool(_COLLECTIVE.match(found.name)) and kind in _RANGES
         duration = end - start if isinstance(start, int) and isinstance(end, int) else None
         number = self.session.event(
             track_id=self.host.track(thread),
-            category="op" if found.is_op else "step" if step is not None else "annotation",
+            category="collective"
+            if is_call
+            else "op"
+            if found.is_op
+            else "step"
+            if step is not None
+            else "annotation",
             name=found.name,
             start_ns=start + self.clock.base_ns if isinstance(start, int) else start,
             duration_ns=duration,
@@ -103,6 +112,10 @@ class NvtxRows:
         )
         if number is None or duration is None or start is None:
             return
+        if is_call:
+            self.session.collectives.append(
+                {"event_id": number, "side": "host", "operation": collective_operation(found.name)}
+            )
         if step is not None and not found.is_op and kind not in _MARKS:
             first = start + self.clock.base_ns
             self.session.steps.append((step, first, first + duration))

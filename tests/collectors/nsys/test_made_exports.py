@@ -114,6 +114,20 @@ def test_graph_launches_os_calls_and_calls_that_never_returned(imported):
     assert json.loads(waiting["attributes"])["unfinished"] is True
 
 
+def test_nccl_calls_are_collectives_of_the_host(imported):
+    run = imported(
+        NVTX
+        + f"INSERT INTO NVTX_EVENTS VALUES (0, 0, 75, 'NCCL', NULL, {TID}, 3);"
+        + f"INSERT INTO NVTX_EVENTS VALUES (10, 20, 59, 'ncclReduceScatter', NULL, {TID}, 3);"
+        + f"INSERT INTO NVTX_EVENTS VALUES (30, 40, 59, 'nccl setup', NULL, {TID}, 3);"
+    )
+    (call,) = run.rows("events", category="collective")
+    assert json.loads(call["attributes"])["domain"] == "NCCL"
+    (row,) = run.rows("collectives")
+    assert (row["event_id"], row["side"], row["operation"]) == (call["event_id"], "host", "reduce_scatter")
+    assert run.rows("events", name="nccl setup")[0]["category"] == "annotation"
+
+
 def test_unknown_tables_are_kept_whole(imported):
     run = imported(
         "CREATE TABLE SOMETHING_NEW (start INT, payload BLOB, note TEXT);"
