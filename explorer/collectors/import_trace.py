@@ -32,6 +32,8 @@ IMPORTERS = (
     "explorer.collectors.execution_trace.importer",
     "explorer.collectors.speedscope.importer",
     "explorer.collectors.telemetry.monitor_log",
+    "explorer.collectors.neuron.summary_json",
+    "explorer.collectors.neuron.legacy_json",
     "explorer.collectors.kineto.importer",
 )
 """Modules with NAME, recognises(source) and import_source(source, writer, options); the first that recognises a source reads it.

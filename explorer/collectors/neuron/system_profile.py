@@ -206,9 +206,9 @@ def link(
     for place in order:
         above = int(parent[place])
         frames = chain[above] if above >= 0 else ()
-        row = _PYTHON.match(events.names[place]) if events.categories[place] == "python" else None
-        if row:
-            frames = (Frame(row.group(1), int(row.group(2)), row.group(3)), *frames)
+        python = _PYTHON.match(events.names[place]) if events.categories[place] == "python" else None
+        if python:
+            frames = (Frame(python.group(1), int(python.group(2)), python.group(3)), *frames)
         chain[place] = frames
         stack[place] = stacks.stack(frames) if frames else None
         if events.categories[place] == "op" and events.sources[place] == "framework":
@@ -219,7 +219,9 @@ def link(
     executions = _flows(events, op, launch)
     steps = _steps(events)
     step = _step_of(events.start, steps)
-    for place in range(count) if own_ops is not None else ():
+    for place in range(count):
+        if own_ops is None:
+            break
         if events.sources[place] != "framework" or events.categories[place] not in (
             "op",
             "annotation",
