@@ -85,6 +85,15 @@ class CollectiveRecorder:
                 setattr(owner, name, original)
         self._undo.clear()
 
+    def only_group(self) -> tuple[str | None, str | None, int | None, str | None] | None:
+        """The process group of a process that has just one."""
+        module: Any = sys.modules.get("torch.distributed.distributed_c10d")
+        try:
+            groups = list(module._world.pg_map)
+            return self._group(module, groups[0]) if len(groups) == 1 else None
+        except Exception:
+            return None
+
     def take(self) -> list[CollectiveCall]:
         calls, self._calls = self._calls, []
         return calls
@@ -168,7 +177,9 @@ class CollectiveRecorder:
                 dtype,
                 count,
                 size_bytes,
-                peer if operation in ("send", "recv", "broadcast", "reduce") and isinstance(peer, int) else None,
+                peer
+                if operation in ("send", "recv", "broadcast", "reduce") and isinstance(peer, int)
+                else None,
             )
         )
 

@@ -16,6 +16,7 @@ import numpy as np
 from explorer.collectors.capture import guard
 from explorer.collectors.capture.activities import choose_activities
 from explorer.collectors.capture.calibration import measure_line_ns, measure_op_ns, recorder_name
+from explorer.collectors.capture.collectives import CollectiveRecorder
 from explorer.collectors.capture.compiled import CompileRecorder
 from explorer.collectors.capture.dimensions import Dimensions
 from explorer.collectors.capture.file_io import FileIoRecorder
@@ -83,6 +84,7 @@ class Session:
         self.telemetry = TelemetryRecorder()
         self._samplers: list[str] = []
         self.compiler = CompileRecorder()
+        self.collectives = CollectiveRecorder()
         self.extra: list[HostEvent] = []
         self.window = -1
         self.windows: list[dict[str, Any]] = []
@@ -133,6 +135,7 @@ class Session:
             self._samplers = self.telemetry.start()
         self.gc.start()
         self.files.start()
+        self.collectives.start()
         if settings.lines:
             self.compiler.start()
         self.marks.start()
@@ -319,6 +322,7 @@ class Session:
         self.gc.stop()
         self.files.stop()
         self.compiler.stop()
+        self.collectives.stop()
         self.marks.stop()
         self.loader_marks.stop()
         self.termination.stop()
@@ -334,6 +338,7 @@ class Session:
         self.gc.stop()
         self.files.stop()
         self.compiler.stop()
+        self.collectives.stop()
         self.marks.stop()
         self.loader_marks.stop()
         self.termination.forget()
@@ -381,7 +386,7 @@ class Session:
             except Exception as error:
                 self.recorder = None
                 self._fail(f"the line recorder could not start: {error}", fatal=False)
-        self.gc.enabled = self.files.enabled = True
+        self.gc.enabled = self.files.enabled = self.collectives.enabled = True
         self._steps_at_open = self.steps.recorded
         if threading.current_thread() is threading.main_thread():
             self._cut_soon.after(WINDOW_SECONDS)
@@ -404,7 +409,7 @@ class Session:
         begin = time.time_ns()
         if self.recorder is not None:
             self.recorder.pause()
-        self.gc.enabled = self.files.enabled = False
+        self.gc.enabled = self.files.enabled = self.collectives.enabled = False
         self.recording = False
         self._pause_start = end_ns
         collecting = gc.isenabled()
@@ -458,16 +463,17 @@ class Session:
             self.rank,
             np.array(self.modules.module_ids, dtype=np.int64),
             self.compiler,
+            self.collectives,
         )
-        if rows := self.modules.take(built.modules):
-            self.writer.write("modules", rows)
+        if modules := self.modules.take(built.modules):
+            self.writer.write("modules", modules)
         self._next_event = built.next_event_id
         stacks, sites, _ = self.dimensions.arrays()
         host = states.rows(self.tracks, stacks, sites)
         writer = self.writer
         writer.write("events", built.tables.pop("events"), presorted=True)
-        for table, rows in built.tables.items():
-            writer.write(table, rows)
+        for table, content in built.tables.items():
+            writer.write(table, content)
         if host is not None:
             writer.write("host_states", host)
         self._write_small_tables()

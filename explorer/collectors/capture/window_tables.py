@@ -12,6 +12,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from explorer.collectors.capture.categories import DEVICE_KINDS, category
+from explorer.collectors.capture.collective_rows import collective_rows, communication_rows, pair_work
+from explorer.collectors.capture.collectives import CollectiveRecorder
 from explorer.collectors.capture.compiled import CompileRecorder
 from explorer.collectors.capture.compiled_rows import compiled_rows
 from explorer.collectors.capture.dimensions import Dimensions
@@ -150,6 +152,7 @@ def build_window(
     rank: int = 0,
     module_ids: I64 | None = None,
     compiler: CompileRecorder | None = None,
+    collectives: CollectiveRecorder | None = None,
 ) -> WindowTables:
     """All tables of one window."""
     metadata = parse_metadata(raw.metadata)
@@ -264,6 +267,16 @@ def build_window(
         module[source] = module[above]
         forward[source] = forward[above]
 
+    # Work that a backend does on a thread of its own belongs to the call that asked for it.
+    calls, works = communication_rows(names, parents)
+    pairs = pair_work(calls, works, starts, parents)
+    for work, call in pairs.items():
+        launch[work] = op[work] = call
+        if track[work] != track[call]:
+            site[work], stack[work], phase[work] = site[call], stack[call], phase[call]
+            module[work], is_coarse[work] = module[call], is_coarse[call]
+            attribution[work] = _GUESS if site[call] else _NONE
+
     step = step_of(starts, steps)
     linked_rows = np.flatnonzero(on_device & ((op >= 0) | (launch >= 0)))
     if len(linked_rows):
@@ -331,6 +344,19 @@ def build_window(
             "role": list(roles),
             "share": list(parts_of),
         }
+    if calls or works:
+        tables["collectives"] = collective_rows(
+            calls,
+            works,
+            pairs,
+            starts,
+            resources,
+            event_id,
+            collectives.take() if collectives is not None else [],
+            [shapes[i] for i in pick],
+            [dtypes[i] for i in pick],
+            collectives.only_group() if collectives is not None else None,
+        )
     memory = np.flatnonzero(is_memory)
     if len(memory):
         tables["memory_events"] = _memory(
