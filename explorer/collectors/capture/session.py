@@ -486,10 +486,10 @@ class Session:
         if rows := self.steps.rows():
             writer.write("steps", rows)
         if readings := self.telemetry.take():
-            rows = counter_columns(
+            counters = counter_columns(
                 readings, lambda r: self.tracks.counter(r.label, r.device_type, r.device_index)
             )
-            writer.write("counters", rows)
+            writer.write("counters", counters)
         if tracks := self.tracks.take():
             writer.write("tracks", tracks)
         sites, stacks = self.dimensions.take()
