@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -36,7 +37,7 @@ def nest(track: Codes, start: Ints, duration: Ints, tie: npt.NDArray[np.int8]) -
     ordered = track[by_track]
     bounds = [0, *(np.flatnonzero(ordered[1:] != ordered[:-1]) + 1).tolist(), count]
     del ordered
-    for low, high in zip(bounds[:-1], bounds[1:]):
+    for low, high in pairwise(bounds):
         members = by_track[low:high]
         begin = start[members]
         end = begin + duration[members]
