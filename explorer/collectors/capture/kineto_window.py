@@ -49,9 +49,18 @@ def quiet() -> None:
 
 
 def make_profiler(
-    activities: list[Any], *, shapes: bool, memory: bool, all_threads: bool, compat: bool
+    activities: list[Any],
+    *,
+    shapes: bool,
+    memory: bool,
+    all_threads: bool,
+    compat: bool,
+    device: dict[str, Any] | None = None,
 ) -> torch.profiler.profile:
-    """A torch.profiler session without stacks, modules and flops: all of them cost much and give nothing here."""
+    """A torch.profiler session without stacks, modules and flops: all of them cost much and give nothing here.
+
+    `device` replaces activities, configuration and trace handler by those of a device's own profiler.
+    """
     import torch
 
     wanted: dict[str, Any] = {
@@ -59,13 +68,16 @@ def make_profiler(
         "profile_all_threads": all_threads,
         "enable_cuda_sync_events": True,
     }
+    own: dict[str, Any] = {
+        "activities": activities,
+        "experimental_config": None if device else experimental_config(wanted),
+    }
     return torch.profiler.profile(
-        activities=activities,
         record_shapes=shapes,
         profile_memory=memory,
         with_stack=False,
         acc_events=False,
-        experimental_config=experimental_config(wanted),
+        **(own | (device or {})),
     )
 
 

@@ -18,6 +18,7 @@ from explorer.collectors.capture.activities import choose_activities
 from explorer.collectors.capture.calibration import measure_line_ns, measure_op_ns, recorder_name
 from explorer.collectors.capture.collectives import CollectiveRecorder
 from explorer.collectors.capture.compiled import CompileRecorder
+from explorer.collectors.capture.device_session import OneWindow, open_device_session
 from explorer.collectors.capture.dimensions import Dimensions
 from explorer.collectors.capture.file_io import FileIoRecorder
 from explorer.collectors.capture.gc_recorder import GcRecorder
@@ -39,6 +40,7 @@ from explorer.collectors.capture.window_tables import Coverage, HostStates, buil
 from explorer.collectors.lines.records import LineRecorder
 from explorer.collectors.lines.replay import Replay
 from explorer.collectors.lines.user_code import UserCode
+from explorer.collectors.neuron.capture import NeuronCapture
 from explorer.collectors.telemetry.recorder import TelemetryRecorder, counter_columns
 from explorer.store.writer import RunWriter
 
@@ -65,6 +67,7 @@ class Session:
         if not settings.lazy:
             _ = self.writer
         self.profiler: Any = None
+        self.device: NeuronCapture | None = None
         self.thread = threading.get_ident()
         self.in_child = False
         self.running = False
@@ -124,6 +127,10 @@ class Session:
         """Begin; `frame` is the innermost frame of the program."""
         settings = self.settings
         self._activities = choose_activities(settings.activities)
+        if settings.device_profile:
+            self.device = open_device_session(self.writer, self.rank)
+            if self.device is not None:
+                self.plan = OneWindow(settings.max_events, settings.schedule)
         self._calibrate()
         self._clock = [clock_sample()]
         if settings.lines:
@@ -369,6 +376,7 @@ class Session:
                 memory=settings.profile_memory,
                 all_threads=settings.threads == "all" and not settings.profile_memory,
                 compat=settings.compat,
+                device=self.device.profiler_arguments() if self.device is not None else None,
             )
             self.profiler.start()
         except Exception as error:
@@ -388,7 +396,7 @@ class Session:
                 self._fail(f"the line recorder could not start: {error}", fatal=False)
         self.gc.enabled = self.files.enabled = self.collectives.enabled = True
         self._steps_at_open = self.steps.recorded
-        if threading.current_thread() is threading.main_thread():
+        if threading.current_thread() is threading.main_thread() and self.device is None:
             self._cut_soon.after(WINDOW_SECONDS)
         self._window_start = time.time_ns()
         if self._pause_start:
@@ -416,6 +424,8 @@ class Session:
         # Bulk decoding makes hundreds of thousands of objects and no cycles.
         gc.disable()
         try:
+            if self.device is not None:
+                self.device.synchronize()
             self.profiler.stop()
             stopped = time.time_ns()
             raw = read_window(self.profiler)
@@ -507,6 +517,13 @@ class Session:
             rows = source_rows(self.dimensions.user_files, self.paths)
             if rows:
                 writer.write("sources", rows)
+        if self.device is not None:
+            self.device.finish(
+                writer,
+                first_event=self._next_event,
+                first_track=self.tracks.next_number,
+                project_root=self.paths.root,
+            )
         self._clock.append(clock_sample())
         self._describe(finished=True)
         self._say_health()

@@ -26,6 +26,11 @@ class Tracks:
         self._next += 1
         return self._next - 1
 
+    @property
+    def next_number(self) -> int:
+        """The number the next new track will get."""
+        return self._next
+
     def thread(self, native_id: int, name: str | None = None) -> int:
         """Track of a host thread, by its native id."""
         known = self._threads.get(native_id)
