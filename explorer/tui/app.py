@@ -246,7 +246,15 @@ class ExplorerApp(App[None]):
                 widget.refresh()
 
     def action_save_picture(self) -> None:
-        path = self.save_screenshot(f"neuron-explorer-{self.current_mode}.svg")
+        from explorer.tui.screenshot import picture
+
+        path = f"neuron-explorer-{self.current_mode}.svg"
+        try:
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(picture(self, f"neuron-explorer {self.run_name}"))
+        except OSError as error:
+            self.notify(f"Cannot write {path}: {error.strerror}.", severity="error", markup=False)
+            return
         self.notify(f"Saved {path}", markup=False)
 
     def action_redraw(self) -> None:

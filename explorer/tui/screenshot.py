@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from explorer.model.errors import UsageError
 
 if TYPE_CHECKING:
+    from textual.app import App
     from textual.pilot import Pilot
 
     from explorer.analysis.run import Run
@@ -17,6 +18,18 @@ DEFAULT_SIZE = (120, 36)
 QUIET_POLLS = 4
 POLL_SECONDS = 0.05
 LONGEST_WAIT_SECONDS = 120.0
+
+
+_FONT_FACE = re.compile(r"\s*@font-face \{.*?\}", re.DOTALL)
+_FONTS = "'DejaVu Sans Mono', Menlo, Consolas, 'Liberation Mono', monospace"
+
+
+def picture(app: App[Any], title: str = "") -> str:
+    """The current screen as SVG that needs nothing from elsewhere: no web fonts, and names that do not change."""
+    svg = _FONT_FACE.sub("", app.export_screenshot(title=title))
+    svg = re.sub(r"font-family: ?Fira Code[^;}]*", f"font-family: {_FONTS}", svg)
+    svg = re.sub(r"\s*<!--.*?-->", "", svg, flags=re.DOTALL)
+    return re.sub(r"terminal-\d+-", "terminal-", svg)
 
 
 async def settle(pilot: Pilot[Any]) -> None:
@@ -87,7 +100,7 @@ def save_screenshot(
             await pilot.press(key)
             await settle(pilot)
         if app.failure is None and app.crash is None:
-            drawn.append(app.export_screenshot(title=f"neuron-explorer {app.run_name}"))
+            drawn.append(picture(app, f"neuron-explorer {app.run_name}"))
         app.exit()
 
     app.run(headless=True, size=size, auto_pilot=take)

@@ -89,7 +89,7 @@ class CompareScreen(ExplorerScreen):
                 "Compare this run with another one.\nPress o and give the path of a baseline: a run or a trace."
             )
         )
-        self.query_one(Table).focus()
+        self.set_focus(self.query_one(Table))
 
     def load(self) -> None:
         if self._baseline is not None:
@@ -164,11 +164,11 @@ class CompareScreen(ExplorerScreen):
     def action_open(self) -> None:
         box = self.query_one(Input)
         box.display = True
-        box.focus()
+        self.set_focus(box)
 
     def action_cancel(self) -> None:
         self.query_one(Input).display = False
-        self.query_one(Table).focus()
+        self.set_focus(self.query_one(Table))
 
     @on(Input.Submitted, "#compare-path")
     def _path_given(self, event: Input.Submitted) -> None:

@@ -53,7 +53,7 @@ class CountersScreen(ExplorerScreen):
 
     def on_mount(self) -> None:
         super().on_mount()
-        self.query_one(Plots).focus()
+        self.set_focus(self.query_one(Plots))
 
     def load(self) -> None:
         from explorer.analysis.counter_view import counter_picture

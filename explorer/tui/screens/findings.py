@@ -67,7 +67,7 @@ class FindingsScreen(ExplorerScreen):
     def on_mount(self) -> None:
         super().on_mount()
         self.query_one(Table).loading_text = "Looking for bottlenecks…"
-        self.query_one(Table).focus()
+        self.set_focus(self.query_one(Table))
 
     def load(self) -> None:
         self.ask("findings", lambda run: run.bottlenecks(), self._show, key="findings")

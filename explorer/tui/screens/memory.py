@@ -65,7 +65,7 @@ class MemoryScreen(ExplorerScreen):
 
     def on_mount(self) -> None:
         super().on_mount()
-        self.query_one("#memory-lines", Table).focus()
+        self.set_focus(self.query_one("#memory-lines", Table))
 
     def load(self) -> None:
         from explorer.analysis.memory_view import memory_pictures

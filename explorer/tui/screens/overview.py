@@ -69,7 +69,7 @@ class OverviewScreen(ExplorerScreen):
         super().on_mount()
         self.query_one("#story-title", Static).update(Text(f"Opening {self.explorer.run_name} …"))
         self.query_one(Table).loading_text = "Looking for bottlenecks…"
-        self.query_one(Table).focus()
+        self.set_focus(self.query_one(Table))
 
     def load(self) -> None:
         from explorer.analysis.key_figures import overview

@@ -60,7 +60,7 @@ class RanksScreen(ExplorerScreen):
     def on_mount(self) -> None:
         super().on_mount()
         self.query_one("#ranks-title", Static).update("Ranks")
-        self.query_one(HeatMap).focus()
+        self.set_focus(self.query_one(HeatMap))
 
     def load(self) -> None:
         from explorer.analysis.rank_view import rank_grid

@@ -92,7 +92,7 @@ class SourceScreen(ExplorerScreen):
 
     def on_mount(self) -> None:
         super().on_mount()
-        self.query_one(Code).focus()
+        self.set_focus(self.query_one(Code))
         self._arrange()
 
     def on_resize(self) -> None:
@@ -151,7 +151,7 @@ class SourceScreen(ExplorerScreen):
     @on(Table.Selected, "#files")
     def _file_chosen(self, event: Table.Selected) -> None:
         self._open(event.row["file"], None)
-        self.query_one(Code).focus()
+        self.set_focus(self.query_one(Code))
 
     @on(Code.Moved)
     def _line_chosen(self, event: Code.Moved) -> None:
@@ -189,7 +189,7 @@ class SourceScreen(ExplorerScreen):
     @on(Table.Selected, "#line-callees")
     def _follow(self, event: Table.Selected) -> None:
         self._open(event.row["file"], event.row["line"])
-        self.query_one(Code).focus()
+        self.set_focus(self.query_one(Code))
 
     @on(Table.Selected, "#line-ops")
     @on(Table.Selected, "#line-kernels")
@@ -209,7 +209,7 @@ class SourceScreen(ExplorerScreen):
         files = self.query_one("#files", Table)
         self._files_wanted = not files.display
         self._arrange()
-        (files if files.display else self.query_one(Code)).focus()
+        self.set_focus(files if files.display else self.query_one(Code))
 
     def action_tab(self, name: str) -> None:
         self.query_one(TabbedContent).active = name

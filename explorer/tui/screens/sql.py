@@ -64,6 +64,7 @@ class SqlEditor(TextArea):
 
     def __init__(self, text: str, *, id: str | None = None) -> None:
         super().__init__(text, id=id, soft_wrap=True, show_line_numbers=False, tab_behavior="indent")
+        self.cursor_blink = False  # a blinking cursor redraws for ever over ssh
         self._words: list[str] = []
         self._index = 0
         self._begin = 0
@@ -157,7 +158,7 @@ class SqlScreen(ExplorerScreen):
         )
         self._arrange()
         self._status(Text("Ctrl+R runs · Tab completes · Ctrl+↑ earlier queries · Esc leaves the editor"))
-        self.query_one(SqlEditor).focus()
+        self.set_focus(self.query_one(SqlEditor))
 
     def on_resize(self) -> None:
         self._arrange()
@@ -181,7 +182,7 @@ class SqlScreen(ExplorerScreen):
         editor = self.query_one(SqlEditor)
         editor.load_text((f"-- {safe(note)}\n" if note else "") + sql)
         self._run(editor.text)
-        self.query_one("#sql-result", Table).focus()
+        self.set_focus(self.query_one("#sql-result", Table))
 
     # Running
 
@@ -225,7 +226,7 @@ class SqlScreen(ExplorerScreen):
 
     @on(SqlEditor.Leave)
     def _leave(self) -> None:
-        self.query_one("#sql-result", Table).focus()
+        self.set_focus(self.query_one("#sql-result", Table))
 
     @on(SqlEditor.Recall)
     def _recall(self, event: SqlEditor.Recall) -> None:
@@ -264,18 +265,18 @@ class SqlScreen(ExplorerScreen):
             editor.load_text(f"SELECT {', '.join(c[0] for c in doc.columns)}\nFROM {doc.name}\nLIMIT 100")
         else:
             editor.insert(doc.name)
-        editor.focus()
+        self.set_focus(editor)
 
     # Actions
 
     def action_edit(self) -> None:
-        self.query_one(SqlEditor).focus()
+        self.set_focus(self.query_one(SqlEditor))
 
     def action_browse(self) -> None:
         schema = self.query_one("#sql-schema", Table)
         self._browse = not schema.display
         self._arrange()
-        (schema if self._browse else self.query_one("#sql-result", Table)).focus()
+        self.set_focus(schema if self._browse else self.query_one("#sql-result", Table))
 
     def action_filter(self) -> None:
         self._prompt("Filter: words that the row must hold", "filter")
@@ -290,7 +291,7 @@ class SqlScreen(ExplorerScreen):
         box = self.query_one("#sql-input", Input)
         box.placeholder, box.value, box.display = text, value, True
         box.set_classes(f"bottom-input {purpose}")
-        box.focus()
+        self.set_focus(box)
 
     @on(Input.Changed, "#sql-input")
     def _typed(self, event: Input.Changed) -> None:
@@ -300,7 +301,7 @@ class SqlScreen(ExplorerScreen):
     @on(Input.Submitted, "#sql-input")
     def _submitted(self, event: Input.Submitted) -> None:
         event.input.display = False
-        self.query_one("#sql-result", Table).focus()
+        self.set_focus(self.query_one("#sql-result", Table))
         result, path = self._result, event.value.strip()
         if event.input.has_class("export") and result is not None and path:
             self.ask(
@@ -312,7 +313,7 @@ class SqlScreen(ExplorerScreen):
     def action_cancel(self) -> None:
         box = self.query_one("#sql-input", Input)
         box.display = False
-        self.query_one("#sql-result", Table).focus()
+        self.set_focus(self.query_one("#sql-result", Table))
 
     def action_copy(self) -> None:
         table = self.query_one("#sql-result", Table)

@@ -104,7 +104,7 @@ class TablesScreen(ExplorerScreen):
     def on_mount(self) -> None:
         super().on_mount()
         self.query_one("#filter").display = False
-        self.query_one("#ops", Table).focus()
+        self.set_focus(self.query_one("#ops", Table))
 
     def load(self) -> None:
         from explorer.analysis.flame import flame_tree
@@ -138,7 +138,7 @@ class TablesScreen(ExplorerScreen):
     @on(TabbedContent.TabActivated)
     def _tab_shown(self) -> None:
         if not isinstance(self.focused, Input):
-            self.current.focus()
+            self.set_focus(self.current)
 
     @on(Table.Selected, "#ops")
     @on(Table.Selected, "#kernels")
@@ -166,18 +166,18 @@ class TablesScreen(ExplorerScreen):
 
     def action_tab(self, name: str) -> None:
         self.query_one(TabbedContent).active = name
-        self.current.focus()
+        self.set_focus(self.current)
 
     def action_filter(self) -> None:
         box = self.query_one("#filter", Input)
         box.display = True
-        box.focus()
+        self.set_focus(box)
 
     def action_clear(self) -> None:
         box = self.query_one("#filter", Input)
         box.value = ""
         box.display = False
-        self.current.focus()
+        self.set_focus(self.current)
 
     @on(Input.Changed, "#filter")
     def _filter(self, event: Input.Changed) -> None:
@@ -187,7 +187,7 @@ class TablesScreen(ExplorerScreen):
     @on(Input.Submitted, "#filter")
     def _filter_done(self, event: Input.Submitted) -> None:
         event.input.display = bool(event.value)
-        self.current.focus()
+        self.set_focus(self.current)
 
     def action_copy(self) -> None:
         current = self.current

@@ -65,7 +65,7 @@ class TimelineScreen(ExplorerScreen):
     def on_mount(self) -> None:
         super().on_mount()
         self.query_one(Input).display = False
-        self.view.focus()
+        self.set_focus(self.view)
 
     @property
     def view(self) -> TimelineView:
@@ -384,13 +384,13 @@ class TimelineScreen(ExplorerScreen):
         box = self.query_one(Input)
         box.placeholder, box.value, box.display = text, value, True
         box.set_classes(f"bottom-input {purpose}")
-        box.focus()
+        self.set_focus(box)
 
     @on(Input.Submitted, "#timeline-input")
     def _submitted(self, event: Input.Submitted) -> None:
         purpose = "tracks" if event.input.has_class("tracks") else "search"
         event.input.display = False
-        self.view.focus()
+        self.set_focus(self.view)
         if purpose == "tracks":
             self.view.track_filter = event.value.strip()
             self.view._list_rows()
@@ -440,7 +440,7 @@ class TimelineScreen(ExplorerScreen):
         box = self.query_one(Input)
         if box.display:
             box.display = False
-            self.view.focus()
+            self.set_focus(self.view)
             return
         self._matches, self.view.matches = [], set()
         self.view.set_range(None, None)

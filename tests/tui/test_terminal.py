@@ -1,0 +1,150 @@
+"""The real program in a real terminal: a tmux session driven by keys."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+WAIT_SECONDS = 60.0
+
+pytestmark = pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
+
+
+class Terminal:
+    """A tmux server of its own with one window."""
+
+    def __init__(self, folder: Path, term: str) -> None:
+        self.socket = str(folder / "tmux.sock")
+        environment = {
+            **os.environ,
+            "TERM": term,
+            "XDG_STATE_HOME": str(folder),
+            "PS1": "ready$ ",
+            "LC_ALL": "C.UTF-8",
+        }
+        environment.pop("TMUX", None)
+        subprocess.run(
+            [
+                "tmux",
+                "-S",
+                self.socket,
+                "-f",
+                "/dev/null",
+                "new-session",
+                "-d",
+                "-x",
+                "100",
+                "-y",
+                "30",
+                "sh",
+            ],
+            env=environment,
+            cwd=folder,
+            check=True,
+        )
+
+    def call(self, *words: str) -> str:
+        return subprocess.run(
+            ["tmux", "-S", self.socket, *words], capture_output=True, text=True, check=True
+        ).stdout
+
+    def send(self, *keys: str) -> None:
+        self.call("send-keys", *keys)
+
+    def screen(self) -> str:
+        return self.call("capture-pane", "-p")
+
+    def wait_for(self, *texts: str) -> str:
+        end = time.monotonic() + WAIT_SECONDS
+        while time.monotonic() < end:
+            shown = self.screen()
+            if all(text in shown for text in texts):
+                return shown
+            time.sleep(0.1)
+        raise AssertionError(f"{texts} did not appear in {WAIT_SECONDS} s:\n{self.screen()}")
+
+    def close(self) -> None:
+        subprocess.run(["tmux", "-S", self.socket, "kill-server"], capture_output=True, check=False)
+
+
+@pytest.fixture
+def terminal(sample_folder: Path) -> Iterator[Terminal]:
+    terminal = Terminal(sample_folder, "xterm-256color")
+    yield terminal
+    terminal.close()
+
+
+def program(*words: str) -> str:
+    return shlex.join([sys.executable, "-m", "explorer.cli.main", *words])
+
+
+def test_a_session_by_keys_leaves_the_terminal_as_it_was(terminal: Terminal) -> None:
+    terminal.send(f"PYTHONPATH={ROOT} {program('./sample')}; echo code=$?", "Enter")
+    shown = terminal.wait_for("Where a step's time goes", "Saves up to", "train.py", "Quit")
+    assert "2 × Test GPU" in shown
+    terminal.send("2")
+    terminal.wait_for("stream 7", "python main", "colour: category")
+    terminal.send(".")
+    terminal.wait_for("DataLoader", "0 to 20.0 ms")
+    terminal.send("/")
+    terminal.send("allreduce_sum", "Enter")
+    terminal.wait_for("1 of 6", "ncclDevKernel_AllReduce_Sum_f32")
+    terminal.send("3")
+    terminal.wait_for("def train_step", "loss.backward()")
+    terminal.send("9")
+    terminal.wait_for("SELECT * FROM lines")
+    terminal.send("C-r")
+    terminal.wait_for("8 rows in")
+    terminal.send("Escape")
+    time.sleep(0.7)  # a lone Escape is told from the start of a sequence by waiting
+    terminal.send("?")
+    terminal.wait_for("Help", "One read-only statement")
+    terminal.send("Escape")
+    time.sleep(0.7)
+    terminal.send("q")
+    shown = terminal.wait_for("code=0")
+    assert "Traceback" not in shown
+    terminal.send("echo still-$((40+2))", "Enter")
+    terminal.wait_for("still-42")
+
+
+def test_resizing_a_real_terminal(terminal: Terminal) -> None:
+    terminal.send(f"PYTHONPATH={ROOT} {program('./sample')}; echo code=$?", "Enter")
+    terminal.wait_for("Where a step's time goes", "Saves up to")
+    terminal.call("resize-window", "-x", "80", "-y", "24")
+    terminal.wait_for("Where a step's time goes", "6 Mem", "Quit")
+    terminal.call("resize-window", "-x", "160", "-y", "50")
+    terminal.wait_for("6 Memory", "step 5", "Quit")
+    terminal.send("q")
+    terminal.wait_for("code=0")
+
+
+def test_an_unreadable_run_gives_one_line_and_the_code(terminal: Terminal) -> None:
+    terminal.send(f"PYTHONPATH={ROOT} {program('./nowhere')}; echo code=$?", "Enter")
+    shown = terminal.wait_for("code=3")
+    assert "nowhere does not exist" in " ".join(shown.split())
+    assert "Traceback" not in shown
+
+
+def test_without_a_terminal_it_says_what_to_do(sample_folder: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "explorer.cli.main", "open", "./sample"],
+        capture_output=True,
+        text=True,
+        cwd=sample_folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdin=subprocess.DEVNULL,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "--screenshot" in done.stderr
+    assert done.stdout == ""
