@@ -38,6 +38,24 @@ CRITICAL_PATH = Table(
     sort_by=("start_ns",),
 )
 
+JOB_PATH = Table(
+    "job_path",
+    "The critical path of a job through its ranks, in time aligned to the reference rank's clock; its pieces touch and cover"
+    " the job from its first step to its last.",
+    (
+        Column("rank", "int32", "The rank the job was waiting for"),
+        Column(
+            "kind",
+            "string",
+            "own (the rank's own work) or transfer (the call through which the path reached the next rank)",
+        ),
+        Column("start_ns", "int64", "Start, aligned", unit="ns"),
+        Column("duration_ns", "int64", "Length", unit="ns"),
+        Column("match_id", "int64", "The call of a transfer (collectives_matched)", nullable=True),
+        Column("site_id", "int64", "Line of the call", nullable=True),
+    ),
+)
+
 RANK_CLOCKS = Table(
     "rank_clocks",
     "The clock of each rank against the reference rank's, estimated from the ends of communication that all its ranks end"
@@ -67,6 +85,7 @@ COMPUTED: dict[str, tuple[Table, str]] = {
     "device_peaks": (DEVICE_PEAKS, "explorer.analysis.device_peaks"),
     "op_work": (OP_WORK, "explorer.analysis.op_work"),
     "capture_windows": (CAPTURE_WINDOWS, "explorer.analysis.capture_windows"),
+    "job_path": (JOB_PATH, "explorer.analysis.ranks.job_path"),
     "rank_clocks": (RANK_CLOCKS, "explorer.analysis.ranks.clocks"),
     **{name: (table_of(name), "explorer.analysis.rollup") for name in ROLLUPS},
     **NEURON_COMPUTED,

@@ -51,6 +51,15 @@ def _print(report: JobReport, limit: int) -> None:
         for cause in item.causes[:2]:
             place = f"{cause.file}:{cause.line}  {cause.code or ''}" if cause.file else "(no line known)"
             print_hanging(f"    {duration(cause.more_ns)} more {cause.kind}  ", place)
+    gains = [gain for gain in report.gains if gain.saving_ns > 0][:4]
+    if gains:
+        print(
+            f"\nThe job's step, {duration(gains[0].before_ns)} from the first rank's start to the last rank's end, would take"
+        )
+        for gain in gains:
+            print(
+                f"    {duration(gain.after_ns)} ({-gain.saving_ns / gain.before_ns:+.1%}) with {gain.change}"
+            )
     print()
     columns = [
         Column("rank", "rank", "number"),

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from explorer.analysis.ranks.job_what_if import JobPrediction, predictions
 from explorer.analysis.ranks.stragglers import Straggler, stragglers
 
 if TYPE_CHECKING:
@@ -38,9 +39,16 @@ GROUP BY match_id ORDER BY match_id LIMIT 20
 """
 
 
+_PATH = """
+SELECT rank, kind, sum(duration_ns)::BIGINT AS duration_ns, sum(duration_ns) / sum(sum(duration_ns)) OVER () AS share
+FROM job_path GROUP BY rank, kind ORDER BY duration_ns DESC, rank, kind
+"""
+
+
 @dataclass(frozen=True)
 class JobReport:
-    """`ranks`: one row a rank (mean ns per complete step); `missing`: calls that not all ranks of their group recorded."""
+    """`ranks`: one row a rank (mean ns per complete step); `missing`: calls that not all ranks of their group recorded;
+    `path`: the job's critical path by rank and kind; `gains`: what-if over the job."""
 
     run: str
     ranks: list[dict[str, Any]]
@@ -49,6 +57,8 @@ class JobReport:
     bandwidth: list[dict[str, Any]]
     clocks: list[dict[str, Any]]
     missing: list[dict[str, Any]]
+    path: list[dict[str, Any]]
+    gains: list[JobPrediction]
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON document of `ranks --json`."""
@@ -61,6 +71,8 @@ class JobReport:
             "bandwidth": self.bandwidth,
             "clocks": self.clocks,
             "missing": self.missing,
+            "path": self.path,
+            "gains": [{**asdict(gain), "saving_ns": gain.saving_ns} for gain in self.gains],
         }
 
     def to_json(self, indent: int | None = None) -> str:
@@ -82,4 +94,6 @@ def job_report(run: Run) -> JobReport:
         bandwidth=engine.sql("SELECT * FROM group_bandwidth").rows(),
         clocks=engine.sql("SELECT * FROM rank_clocks ORDER BY rank").rows(),
         missing=engine.sql(_MISSING).rows(),
+        path=engine.sql(_PATH).rows(),
+        gains=predictions(engine),
     )
