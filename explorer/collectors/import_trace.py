@@ -24,6 +24,7 @@ from explorer.store.writer import RunWriter
 IMPORTERS = (
     "explorer.collectors.nsys.importer",
     "explorer.collectors.ascend.importer",
+    "explorer.collectors.rocpd.importer",
     "explorer.collectors.memory_snapshot.importer",
     "explorer.collectors.memory_snapshot.timeline",
     "explorer.collectors.xplane.importer",
@@ -185,7 +186,7 @@ def _recognise(inputs: Inputs) -> list[_Item]:
                 raise InputError(
                     f"{_shown(source)} is no trace in a known format.",
                     "neuron-explorer reads Kineto and Chrome JSON, Nsight Systems SQLite, XPlane, memory snapshots, "
-                    "rocprofv3 JSON, Ascend databases, Perfetto track events and speedscope files.",
+                    "rocprofv3 JSON and rocpd, Ascend databases, Perfetto track events and speedscope files.",
                 )
             # The JSON importer knows best what is wrong with a JSON text.
             module = importlib.import_module(KINETO)
@@ -242,6 +243,8 @@ def _pair(items: list[_Item]) -> list[_Item]:
 
 def _assign_ranks(items: list[_Item], options: ImportOptions) -> None:
     """What a source says itself, else its file name, else the order; never the same rank twice."""
+    from explorer.collectors.kineto.rank import rank_of
+
     if options.rank is not None:
         if len(items) > 1:
             raise UsageError(f"--rank names one rank, but there are {len(items)} traces.")
@@ -252,6 +255,8 @@ def _assign_ranks(items: list[_Item], options: ImportOptions) -> None:
     for item in items:
         find = getattr(item.importer, "find_rank", None)
         rank, item.said = find(item.source) if find else (None, "")
+        if rank is None:
+            rank, item.said = rank_of(item.source)
         if rank is None or rank in taken or not 0 <= rank < 1 << 31:
             open_.append(item)
             continue

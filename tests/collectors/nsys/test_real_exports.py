@@ -132,3 +132,13 @@ def test_nothing_is_written_beside_the_input(tmp_path):
     copy.write_bytes(Path(trace("nsys/nsysai_mock.sqlite")).read_bytes())
     Imported(copy, tmp_path)
     assert [entry.name for entry in copy.parent.iterdir()] == ["export.sqlite"]
+
+
+def test_exports_named_by_rank_become_ranks(tmp_path):
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for name in ("profile_rank5.sqlite", "profile_rank12.sqlite"):
+        (folder / name).write_bytes(Path(trace("nsys/nsysai_mock.sqlite")).read_bytes())
+    run = Imported(folder, tmp_path)
+    assert run.reader.ranks == [5, 12]
+    assert "rank_by_order" not in run.health()
