@@ -56,9 +56,12 @@ def open_source(path: str, *, rank: int | None = None) -> Source:
 def _code(directory: str) -> int:
     from explorer.store.reader import RunReader
 
-    manifests = RunReader(directory).manifests.values()
-    lost = sum(len(manifest.losses) for manifest in manifests)
-    repaired = sum(len(manifest.repairs) for manifest in manifests)
+    reader = RunReader(directory)
+    lost = repaired = 0
+    for rank, manifest in reader.manifests.items():
+        quarantined = sum(part.rows for part in reader.parts("quarantine", [rank]))
+        lost += max(len(manifest.losses), quarantined)
+        repaired += len(manifest.repairs)
     if not lost and not repaired:
         return EXIT_DONE
     note(
