@@ -24,6 +24,9 @@ def main() -> int:
     parser.add_argument("--json", help="write the rows here")
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--records", type=int, default=RECORDS, help="recordings of each program")
+    parser.add_argument(
+        "--clock", choices=("wall", "cpu"), default="wall", help="clock of the un-profiled timings"
+    )
     parser.add_argument("--keep", help="keep the runs in this directory")
     parser.add_argument("--verbose", action="store_true", help="print every finding")
     arguments = parser.parse_args()
@@ -34,7 +37,9 @@ def main() -> int:
     outcomes = []
     with tempfile.TemporaryDirectory() as temporary:
         for case in cases:
-            outcome = measure(case, arguments.keep or temporary, arguments.rounds, arguments.records)
+            outcome = measure(
+                case, arguments.keep or temporary, arguments.rounds, arguments.records, arguments.clock
+            )
             outcomes.append(outcome)
             print(_row(outcome), flush=True)
             if arguments.verbose:

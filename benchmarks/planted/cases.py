@@ -23,6 +23,7 @@ class Case:
     file: str
     lines: tuple[int, ...]
     run: Callable[..., None]
+    needs_wall_clock: bool = False
 
     @property
     def is_clean(self) -> bool:
@@ -53,5 +54,10 @@ def _case(path: str) -> Case:
                 lines.append(number + int(match["offset"] or 0))
     name = path.rsplit(".", 1)[1]
     return Case(
-        name, (kind,) if isinstance(kind, str) else tuple(kind), module.__file__, tuple(lines), module.program
+        name,
+        (kind,) if isinstance(kind, str) else tuple(kind),
+        module.__file__,
+        tuple(lines),
+        module.program,
+        getattr(module, "WALL_CLOCK", False),
     )

@@ -33,6 +33,8 @@ class Line:
     python_ns: float
     top_ops: float
     ops: float
+    quiet_python_ns: float
+    """Lower quartile over the steps: interruptions only add time"""
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,8 @@ class CodeLines:
             f"(CASE WHEN 2 * count(*) > {n} THEN median({name}) ELSE sum({name}) / {n} END)::DOUBLE AS {name}"
             for name in ("visits", "host_ns", "op_ns", "python_ns", "top_ops", "ops")
         )
+        times += f""", (CASE WHEN 2 * count(*) > {n} THEN quantile_cont(python_ns, 0.25) ELSE sum(python_ns) / {n} END)::DOUBLE
+          AS quiet_python_ns"""
         rows = self.context.rows(
             f"""SELECT site_id, s.file, s.line, s.function, coalesce(s.code, '') AS code, {times}
             FROM line_steps l JOIN sites s USING (site_id)

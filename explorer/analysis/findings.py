@@ -13,7 +13,7 @@ import numpy as np
 
 from explorer.analysis import rules as rules_package
 from explorer.analysis.engine import Engine
-from explorer.analysis.intervals import Intervals
+from explorer.analysis.intervals import Intervals, Times
 from explorer.analysis.profiling_cost import ProfilingCost, profiling_cost
 from explorer.analysis.replay_saving import ReplaySaving
 from explorer.analysis.rule import NEEDS, Draft, Rule
@@ -149,26 +149,51 @@ def _candidate(
         f"SELECT start_ns, start_ns + duration_ns AS end_ns FROM ({draft.affected})"
     ).arrow()
     time = Intervals.of(table.column("start_ns").to_numpy(), table.column("end_ns").to_numpy())
-    # The device lags behind the host's steps, so its time has no step by position; there the mean stays.
-    median_over_mean = _typical(time, context.scope) if draft.side == "host" else 1.0
-    own = 1 - cost.inside_ns(time) / time.total_ns if draft.side == "host" and time.total_ns else 1.0
-    saving = _scaled(draft.saving, own * (median_over_mean or 1.0))
-    if replay and median_over_mean and (draft.side == "host" or context.knows_device_waits):
-        # The replay speaks of the median step already. What most steps do not have it cannot see: there the mean stays.
+    own, steady = 1.0, True
+    saving = draft.saving
+    if draft.side == "host":
+        per_step = _per_step(time, context.scope)
+        steady = bool(np.median(per_step) > 0)
+        if time.total_ns:
+            own = 1 - cost.inside_ns(time) / time.total_ns
+        saving = _scaled(draft.saving, own * _quiet_over_mean(per_step, context.scope) if steady else own)
+    line_factor = saving.expected / max(1, draft.saving.expected) if draft.saving.expected else own
+    if replay and steady and (draft.side == "host" or context.knows_device_waits):
+        # What most steps do not have (a checkpoint every tenth step) a replay of the median step cannot see.
         replayed = replay(draft, context.scope)
-        saving = _scaled(replayed, own) if replayed else saving
-    return _Candidate(rule, draft, time, saving, own * (median_over_mean or 1.0))
+        if replayed and draft.side == "host":
+            replayed = _scaled(
+                replayed, own * _quiet_over_median(_per_step(time, context.scope), context.scope)
+            )
+        saving = replayed or saving
+    return _Candidate(rule, draft, time, saving, line_factor)
 
 
-def _typical(time: Intervals, scope: StepScope) -> float:
-    """Median over mean of the affected time per step: a rule's sums are means, and a finding speaks of the median step.
-
-    0 where most steps have none of it (a checkpoint every tenth step): there the mean is what it costs.
-    """
+def _per_step(time: Intervals, scope: StepScope) -> Times:
+    """Affected time of each step in scope. (The device lags behind the host's steps: its time has no step by position.)"""
     bounds = np.array(scope.spans, dtype=np.int64)
-    per_step = time.covered_before(bounds[:, 1]) - time.covered_before(bounds[:, 0])
-    median, mean = float(np.median(per_step)), float(np.mean(per_step))
-    return min(1.0, median / mean) if median > 0 else 0.0
+    return time.covered_before(bounds[:, 1]) - time.covered_before(bounds[:, 0])
+
+
+def _quiet_share(per_step: Times, scope: StepScope) -> float:
+    """Part of the step that is affected in the quieter half of the steps, which other programs on the machine disturbed
+    least: numerator and denominator of the same steps, so that what disturbance is left hits both."""
+    bounds = np.array(scope.spans, dtype=np.int64)
+    length = bounds[:, 1] - bounds[:, 0]
+    quiet = length <= np.median(length)
+    return float(per_step[quiet].sum() / max(1, length[quiet].sum()))
+
+
+def _quiet_over_mean(per_step: Times, scope: StepScope) -> float:
+    """From a mean over all steps to the median step, with the share of the quiet ones."""
+    mean = float(per_step.mean())
+    return _quiet_share(per_step, scope) * scope.median_ns / mean if mean else 1.0
+
+
+def _quiet_over_median(per_step: Times, scope: StepScope) -> float:
+    """From a median over all steps to the median step, with the share of the quiet ones."""
+    median = float(np.median(per_step))
+    return _quiet_share(per_step, scope) * scope.median_ns / median if median else 1.0
 
 
 def _without_symptoms(candidates: list[_Candidate]) -> list[_Candidate]:

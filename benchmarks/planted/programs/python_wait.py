@@ -6,6 +6,7 @@ import torch
 from torch import nn
 
 KIND = "host_bound"
+WALL_CLOCK = True
 
 
 def program(slow, steps, step):

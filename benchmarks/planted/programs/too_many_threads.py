@@ -4,6 +4,7 @@ import torch
 from torch import nn
 
 KIND = "thread_oversubscription"
+WALL_CLOCK = True
 
 
 def program(slow, steps, step):

@@ -24,7 +24,7 @@ def _lines(context: RuleContext) -> list[Draft]:
     excess: dict[int, float] = {}
     by_function: dict[tuple[str, str], list[Line]] = {}
     for line in CodeLines(context).lines:
-        over = line.python_ns - allowance * line.top_ops - visit_allowance * min(line.visits, 1)
+        over = line.quiet_python_ns - allowance * line.top_ops - visit_allowance * min(line.visits, 1)
         if over > 0 and not _expected(line):
             excess[line.site_id] = over
             by_function.setdefault((line.file, line.function), []).append(line)
@@ -43,8 +43,8 @@ def _lines(context: RuleContext) -> list[Draft]:
             f"""SELECT (sum(python_ns) / {context.count})::BIGINT AS python_ns, sum(top_ops) / {context.count} AS top_ops
 FROM line_steps l WHERE {context.where("l")} AND l.track_id = {context.main_track} AND {shown}""",
         )
-        # The allowances are set against the median step; findings expect means.
-        share = min(1.0, total / max(1.0, sum(line.python_ns for line in lines)))
+        # The allowances are set against quiet steps; findings expect means.
+        share = min(1.0, total / max(1.0, sum(line.quiet_python_ns for line in lines)))
         expected = round(share * row["python_ns"])
         states = states_at(
             context.scope.rank, context.main_track, context.where("s"), context.in_sites("h.site_id", sites)

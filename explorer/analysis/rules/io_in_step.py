@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from explorer.analysis.rule import Draft, Rule, Setting
 from explorer.analysis.rule_context import RuleContext
 from explorer.analysis.rule_sql import states_at, union_ns
 from explorer.model.finding import Saving
+
+_FILE_WORK = re.compile(
+    r"(?i)open|load|save|read|write|dump|flush|close|fromfile|tofile|to_csv|parquet|imread|log|print"
+)
 
 
 def check(context: RuleContext) -> Sequence[Draft]:
@@ -27,8 +32,9 @@ WHERE {context.scope.where_all("e")} AND e.category = 'io' AND e.track_id = {con
         functions.setdefault(place, {})[row["site_id"]] = row["time_ns"]
     drafts = []
     for (file, function), times in functions.items():
-        if sum(times.values()) >= context.setting(RULE, "io_share") * context.scope.mean_ns * steps:
-            drafts.append(_draft(context, base, steps, f"{function} ({file})" if function else "", times))
+        draft = _draft(context, base, steps, f"{function} ({file})" if function else "", times)
+        if draft.saving.expected >= context.setting(RULE, "io_share") * context.scope.mean_ns:
+            drafts.append(draft)
     return drafts
 
 
@@ -36,12 +42,13 @@ def _draft(context: RuleContext, base: str, steps: int, place: str, times: dict[
     sites = [site for site in times if site is not None]
     here = context.in_sites("coalesce(k.site_id, e.site_id)", sites)
     calls = f"SELECT e.start_ns, e.duration_ns, e.event_id, e.size_bytes {base} AND {here if sites else 'coalesce(k.site_id, e.site_id) IS NULL'}"
-    # The line exists for its file: opening, encoding and serialising around the calls go with them.
+    # A line that exists for its file: opening, encoding and serialising around the calls go with them.
+    whole = [site for site in sites if _FILE_WORK.search(context.code(site))]
     states = states_at(
         context.scope.rank,
         context.main_track,
         context.scope.where_all("s"),
-        context.in_sites("h.site_id", sites),
+        context.in_sites("h.site_id", whole),
     )
     affected = (
         f"SELECT start_ns, duration_ns FROM ({calls}) UNION ALL SELECT start_ns, duration_ns FROM ({states})"
