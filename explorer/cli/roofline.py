@@ -27,7 +27,7 @@ def command(
     from explorer.cli.table import Column
 
     if measure_cpu:
-        from explorer.collectors.cpu_peak import measure
+        from explorer.collectors.capture.cpu_peak import measure
 
         measure()
     rates = (

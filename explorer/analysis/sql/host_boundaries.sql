@@ -15,6 +15,13 @@ WITH host AS (
     FROM events AS e
     JOIN host_classes AS c USING (category)
     ANTI JOIN device_tracks AS d ON d.rank = e.rank AND d.track_id = e.track_id
+), lined AS (
+    -- Line states follow each other without a gap; only where a chain of them begins and ends does anything change.
+    SELECT rank, start_ns, start_ns + duration_ns AS end_ns,
+           lag(start_ns + duration_ns) OVER chain AS before_ns, lead(start_ns) OVER chain AS after_ns
+    FROM host_states
+    WHERE site_id IS NOT NULL
+    WINDOW chain AS (PARTITION BY rank, track_id ORDER BY start_ns)
 ), placed AS (
     SELECT h.rank, h.start_ns, h.end_ns, h.blocking, h.working - CASE WHEN h.nests AND p.nests THEN p.working ELSE 0 END AS working
     FROM host AS h
@@ -25,6 +32,6 @@ SELECT rank, start_ns AS at_ns, blocking, working FROM placed
 UNION ALL
 SELECT rank, end_ns, -blocking, -working FROM placed
 UNION ALL
-SELECT rank, start_ns, 0::BIGINT, 1::BIGINT FROM host_states WHERE site_id IS NOT NULL
+SELECT rank, start_ns, 0::BIGINT, 1::BIGINT FROM lined WHERE before_ns IS DISTINCT FROM start_ns
 UNION ALL
-SELECT rank, start_ns + duration_ns, 0::BIGINT, -1::BIGINT FROM host_states WHERE site_id IS NOT NULL
+SELECT rank, end_ns, 0::BIGINT, -1::BIGINT FROM lined WHERE after_ns IS DISTINCT FROM end_ns

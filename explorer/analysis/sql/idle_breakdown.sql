@@ -1,7 +1,7 @@
 -- idle_breakdown: what the host was doing while each device did nothing, per step; the parts add up to the idle_ns of
 -- `breakdown`, exactly.
 -- The class of each instant is that of `host_breakdown`. On the device cpu op_ns is 0: idle there means outside ops.
--- Needs: host_boundaries, work_intervals, rank_devices, step_windows, rank_extent, capture_pauses, breakdown
+-- Needs: host_boundaries, work_intervals, rank_devices, step_windows, rank_extent, capture_pauses
 -- Columns
 --   rank INTEGER - Process rank
 --   device VARCHAR - Device as text; cpu for a rank without device events
@@ -37,30 +37,33 @@ WITH boundaries AS (
     FROM boundaries
     WINDOW sweep AS (PARTITION BY rank, device ORDER BY at_ns)
 ), classed AS (
-    SELECT *, CASE WHEN blocking >= 35184372088832 THEN 'gc' WHEN blocking >= 1073741824 THEN 'compile' WHEN blocking >= 32768 THEN 'data' WHEN blocking >= 1 THEN 'io'
-                WHEN working >= 281474976710656 THEN 'op' WHEN working >= 68719476736 THEN 'runtime' WHEN working >= 16777216 THEN 'communication' WHEN working >= 4096 THEN 'sync' WHEN working >= 1 THEN 'python' ELSE 'idle' END AS class
+    SELECT rank, device, number, length_ns,
+           CASE WHEN busy THEN 'busy' WHEN blocking >= 35184372088832 THEN 'gc' WHEN blocking >= 1073741824 THEN 'compile'
+                WHEN blocking >= 32768 THEN 'data' WHEN blocking >= 1 THEN 'io' WHEN working >= 281474976710656 THEN 'op'
+                WHEN working >= 68719476736 THEN 'runtime' WHEN working >= 16777216 THEN 'communication'
+                WHEN working >= 4096 THEN 'sync' WHEN working >= 1 THEN 'python' ELSE 'unknown' END AS class
     FROM segments
-    WHERE length_ns > 0 AND NOT busy AND (recorded OR number > 0)
+    WHERE length_ns > 0 AND (recorded OR number > 0)
 ), totals AS (
-    SELECT rank, device, number, sum(length_ns) FILTER (class = 'op') AS op_ns,
-           sum(length_ns) FILTER (class = 'python') AS python_ns, sum(length_ns) FILTER (class = 'data') AS data_ns,
-           sum(length_ns) FILTER (class = 'sync') AS sync_ns, sum(length_ns) FILTER (class = 'runtime') AS runtime_ns,
-           sum(length_ns) FILTER (class = 'communication') AS communication_ns,
-           sum(length_ns) FILTER (class = 'compile') AS compile_ns, sum(length_ns) FILTER (class = 'gc') AS gc_ns,
-           sum(length_ns) FILTER (class = 'io') AS io_ns
+    SELECT rank, device, number, coalesce(sum(length_ns) FILTER (class <> 'busy'), 0)::BIGINT AS idle_ns,
+           coalesce(sum(length_ns) FILTER (class = 'op'), 0)::BIGINT AS op_ns,
+           coalesce(sum(length_ns) FILTER (class = 'python'), 0)::BIGINT AS python_ns,
+           coalesce(sum(length_ns) FILTER (class = 'data'), 0)::BIGINT AS data_ns,
+           coalesce(sum(length_ns) FILTER (class = 'sync'), 0)::BIGINT AS sync_ns,
+           coalesce(sum(length_ns) FILTER (class = 'runtime'), 0)::BIGINT AS runtime_ns,
+           coalesce(sum(length_ns) FILTER (class = 'communication'), 0)::BIGINT AS communication_ns,
+           coalesce(sum(length_ns) FILTER (class = 'compile'), 0)::BIGINT AS compile_ns,
+           coalesce(sum(length_ns) FILTER (class = 'gc'), 0)::BIGINT AS gc_ns,
+           coalesce(sum(length_ns) FILTER (class = 'io'), 0)::BIGINT AS io_ns
     FROM classed
     GROUP BY rank, device, number
 ), whole AS (
-    SELECT b.rank, b.device, b.step, b.idle_ns, coalesce(s.number, 0) AS number,
-           coalesce(op_ns, 0)::BIGINT AS op_ns, coalesce(python_ns, 0)::BIGINT AS python_ns, coalesce(data_ns, 0)::BIGINT AS data_ns,
-           coalesce(sync_ns, 0)::BIGINT AS sync_ns, coalesce(runtime_ns, 0)::BIGINT AS runtime_ns,
-           coalesce(t.communication_ns, 0)::BIGINT AS communication_ns, coalesce(compile_ns, 0)::BIGINT AS compile_ns,
-           coalesce(gc_ns, 0)::BIGINT AS gc_ns, coalesce(io_ns, 0)::BIGINT AS io_ns
-    FROM breakdown AS b
-    LEFT JOIN step_windows AS s ON s.rank = b.rank AND s.step = b.step AND s.start_ns <= b.start_ns AND b.start_ns < s.end_ns
-    LEFT JOIN totals AS t ON t.rank = b.rank AND t.device = b.device AND t.number = coalesce(s.number, 0)
+    -- A capture pause inside a step is no idle time.
+    SELECT t.* EXCLUDE (idle_ns), s.step, t.idle_ns - coalesce(s.end_ns - s.start_ns - s.wall_ns, 0) AS idle_ns
+    FROM totals AS t
+    LEFT JOIN step_windows AS s ON s.rank = t.rank AND s.number = t.number
 )
 SELECT rank, device, step, idle_ns, op_ns, python_ns, data_ns, sync_ns, runtime_ns, communication_ns, compile_ns, gc_ns, io_ns,
        idle_ns - op_ns - python_ns - data_ns - sync_ns - runtime_ns - communication_ns - compile_ns - gc_ns - io_ns AS unknown_ns
 FROM whole
-ORDER BY rank, device, step IS NULL, number
+ORDER BY rank, device, number = 0, number
