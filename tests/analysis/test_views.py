@@ -325,7 +325,7 @@ def test_health_says_what_the_run_lacks(tmp_path: Path) -> None:
     rows = by(run, "run_health", "kind")
     assert {kind: row["count"] for kind, row in rows.items()} == {
         "no_shapes": 1,
-        "unlaunched_device_events": 2,
+        "unlinked_kernels": 2,
         "device_events_without_line": 2,
         "ops_without_line": 1,
         "overlaps_on_stream": 1,

@@ -29,7 +29,7 @@ WITH kinds AS (
         WHERE category IN ('kernel', 'copy', 'fill', 'collective', 'instruction', 'dma'))
     GROUP BY rank, track_id
 ), seen AS (
-    SELECT rank, 'unlaunched_device_events' AS kind, 'warning' AS severity, unlaunched AS count,
+    SELECT rank, 'unlinked_kernels' AS kind, 'warning' AS severity, unlaunched AS count,
            unlaunched || ' of ' || device_events || ' device events have no launching call in the trace' AS message,
            'Record from before the first launch, with runtime calls on' AS remedy, 'lines, launches, gaps, critical-path' AS affects
     FROM kinds WHERE unlaunched > 0
