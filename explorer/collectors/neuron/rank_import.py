@@ -76,15 +76,23 @@ class RankImport:
         self._modules()
         if self.offsets:
             self.writer.write(EVENT_OFFSETS, self.offsets)
-        self.writer.manifest.counts |= {
-            **{f"neuron.{name}": rows for name, rows in sorted(self.official.items())},
-            **{f"events.{name}": rows for name, rows in sorted(self.counts.items()) if name != "quarantined"},
-            "counters": self.bulk.rows.get("counters", 0),
-            "quarantine": self.counts["quarantined"],
-        }
+        events, counters = self.bulk.rows.get("events", 0), self.bulk.rows.get("counters", 0)
+        official = sum(self.official.values())
+        # Every source row is kept as an official row; events, values and quarantined rows are made from those.
+        for name, rows in (
+            ("source_total", official),
+            ("official_rows", official),
+            ("derived", events + counters + self.counts["quarantined"]),
+            ("events", events),
+            ("counters", counters),
+            ("quarantine", self.counts["quarantined"]),
+        ):
+            self.writer.manifest.counts[name] = self.writer.manifest.counts.get(name, 0) + rows
         self.writer.manifest.attributes["neuron"] = {
             "profiles": self.profiles,
             "rank_from": self.plan.how,
+            "rows": dict(sorted(self.official.items())),
+            "events": {name: rows for name, rows in sorted(self.counts.items()) if name != "quarantined"},
             "system": self.events is not None and len(self.events) > 0,
         }
         return self.bulk.rows.get("events", 0)

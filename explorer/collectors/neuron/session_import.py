@@ -126,7 +126,7 @@ def import_rank(
         for kind, message, remedy in artefacts.raw.faults():
             writer.health(kind, "warning", 1, message, remedy)
     result.events += RankImport(plan, writer, project_root).run()
-    result.rows += sum(rows for name, rows in writer.manifest.counts.items() if name.startswith("neuron."))
+    result.rows += writer.manifest.counts["source_total"]
     result.lost += len(writer.manifest.losses) + writer.manifest.counts["quarantine"]
     result.ranks.append(plan.rank)
 

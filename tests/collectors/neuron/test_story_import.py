@@ -228,12 +228,16 @@ def test_devices_take_their_peaks_from_the_profile(imported: tuple[Story, Path, 
 
 def test_counts_add_up(imported: tuple[Story, Path, Run]) -> None:
     story, _, run = imported
-    counts = run.reader.manifests[0].counts
-    for table, rows in story.builder.rows.items():
-        assert counts[f"neuron.{table}"] == len(rows)
-    assert counts["events.instruction"] == len(story.builder.rows["Instruction"])
-    assert counts["events.dma"] == len(story.builder.rows["DmaPacketAggregated"])
-    assert counts["quarantine"] == 0
+    manifest = run.reader.manifests[0]
+    neuron, counts = manifest.attributes["neuron"], manifest.counts
+    assert neuron["rows"] == {table: len(rows) for table, rows in story.builder.rows.items()}
+    assert neuron["events"]["instruction"] == len(story.builder.rows["Instruction"])
+    assert neuron["events"]["dma"] == len(story.builder.rows["DmaPacketAggregated"])
+    assert counts["source_total"] == sum(len(rows) for rows in story.builder.rows.values())
+    assert counts["events"] == sum(part.rows for part in manifest.parts if part.table == "events")
+    assert counts["source_total"] + counts["derived"] == sum(
+        rows for name, rows in counts.items() if name not in ("source_total", "derived")
+    )
 
 
 def test_fixture_follows_the_official_schema(imported: tuple[Story, Path, Run]) -> None:
