@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import explorer
 from explorer.model.errors import (
@@ -129,12 +129,27 @@ def _parser(name: str) -> typer.Typer:
     from importlib import import_module
 
     import typer
+    from typer.core import TyperCommand
+
+    class VerbCommand(TyperCommand):
+        def collect_usage_pieces(self, ctx: Any) -> list[str]:
+            return [plain_usage(piece) for piece in super().collect_usage_pieces(ctx)]
 
     module = import_module(f"explorer.cli.{VERBS[name].module}")
     app = typer.Typer(add_completion=False, rich_markup_mode=None)
     settings = {"help_option_names": ["-h", "--help"], **getattr(module, "CONTEXT_SETTINGS", {})}
-    app.command(name, context_settings=settings)(module.command)
+    app.command(name, cls=VerbCommand, context_settings=settings)(module.command)
     return app
+
+
+def plain_usage(piece: str) -> str:
+    """An argument as usage lines write it: the parser marks required ones with braces, and lists twice."""
+    if piece.startswith("{"):
+        inner, _, rest = piece[1:].rpartition("}")
+        return inner if inner.endswith("...") else inner + rest
+    if piece.startswith("[["):
+        return piece[1:].removesuffix("...").removesuffix("]")
+    return piece
 
 
 def _unknown(word: str) -> ExplorerError:

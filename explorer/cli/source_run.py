@@ -61,7 +61,7 @@ def _code(directory: str) -> int:
     for rank, manifest in reader.manifests.items():
         quarantined = sum(part.rows for part in reader.parts("quarantine", [rank]))
         lost += max(len(manifest.losses), quarantined)
-        repaired += len(manifest.repairs)
+        repaired += sum(int(repair.get("count", 1)) for repair in manifest.repairs)
     if not lost and not repaired:
         return EXIT_DONE
     note(

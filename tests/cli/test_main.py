@@ -150,3 +150,18 @@ def test_schema_json_names_every_table_and_view() -> None:
     assert document["schema"] == "neuron-explorer/schema/1"
     assert {entry["name"] for entry in document["tables"]} >= set(TABLES) | set(all_views())
     assert all(column["doc"] for entry in document["tables"] for column in entry["columns"])
+
+
+@pytest.mark.parametrize(
+    ("piece", "plain"),
+    [
+        ("{RUN}", "RUN"),
+        ("{SRC...}...", "SRC..."),
+        ("{-- PROGRAM [ARGUMENT]...}...", "-- PROGRAM [ARGUMENT]..."),
+        ("[[RUN]...]...", "[RUN]..."),
+        ("[FILE]", "[FILE]"),
+        ("[OPTIONS]", "[OPTIONS]"),
+    ],
+)
+def test_usage_has_no_parser_marks(piece: str, plain: str) -> None:
+    assert cli.plain_usage(piece) == plain
