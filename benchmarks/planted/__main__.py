@@ -15,7 +15,9 @@ import tempfile
 import torch
 
 from benchmarks.planted.cases import clean_cases, planted_cases
+from benchmarks.planted.device_cases import CASES
 from benchmarks.planted.measure import RECORDS, ROUNDS, Outcome, measure
+from benchmarks.planted.measure_device import measure_device
 
 
 def main() -> int:
@@ -55,7 +57,13 @@ def main() -> int:
                 for item in outcome.findings.not_checked:
                     if "failed" in item.reason:
                         print("     !", item.rule, item.reason)
+        device = [measure_device(case, temporary) for case in CASES if arguments.names in ([], [case.name])]
+    for result in device:
+        verdict, line = "found" if result.recalled else "MISSED", "line" if result.exact_line else "-"
+        print(f"{result.case.name:34} {result.case.rule:24} {verdict:6} {line:4} {result.said}")
     print(summary(outcomes))
+    recalled, exact = sum(result.recalled for result in device), sum(result.exact_line for result in device)
+    print(f"accelerator runs written by hand: recall {recalled}/{len(device)}, line {exact}/{len(device)}")
     if arguments.json:
         with open(arguments.json, "w", encoding="utf-8") as file:
             json.dump([_record(outcome) for outcome in outcomes], file, indent=1)

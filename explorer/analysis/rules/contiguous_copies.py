@@ -24,18 +24,18 @@ def check(context: RuleContext) -> Sequence[Draft]:
         context.setting(RULE, "copy_share"),
     ):
         code = context.code(next(iter(cost.line_times_ns), None))
-        expected = round(0.9 * cost.time_ns)
+        expected = cost.time_ns
         drafts.append(
             Draft(
                 title=f"Layout copies in {cost.place}",
                 line_times_ns=cost.line_times_ns,
-                saving=Saving(low=expected // 2, expected=expected, high=cost.time_ns),
+                saving=Saving(low=expected // 2, expected=expected, high=expected),
                 evidence=[cost.evidence],
                 advice=(f"`{code}` copies the whole tensor: " if code else "")
                 + "keep one layout through the model (choose dimensions so that no transpose is needed, channels_last for "
                 "convolutions), drop .contiguous() where the next op takes strides, and use view instead of reshape.",
                 affected=cost.selection,
-                remaining_share=0.1,
+                remaining_share=0.0,
                 side=cost.side,
                 confidence="medium",
                 caveats=["The op that follows may run slower on a strided tensor."],
