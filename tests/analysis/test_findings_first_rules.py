@@ -8,7 +8,7 @@ import pytest
 
 from explorer.analysis.findings import find
 from explorer.model.finding import Finding, Findings
-from tests.analysis.run_builder import RunBuilder
+from tests.analysis.run_builder import RunBuilder, at
 
 
 @pytest.fixture
@@ -291,3 +291,16 @@ def test_rules_without_their_inputs_say_so(builder: RunBuilder) -> None:
     reasons = {item.rule: item.reason for item in find(builder.open()).not_checked}
     assert reasons["exposed_copies"] == "the run holds no device events"
     assert "nothing to wait for" in reasons["host_sync"]
+
+
+@pytest.mark.parametrize(("process", "level"), [(95.0, "high"), (25.0, "medium")])
+def test_a_contended_machine_lowers_confidence(builder: RunBuilder, process: float, level: str) -> None:
+    busy_steps(builder)
+    for i in range(4):
+        builder.event("io", "write", i * 10_000 + 9_000, 800, site=builder.line(61, "torch.save(state, path)"))
+    track = builder.track("counter", "cpu", None, "host")
+    for name, value in (("machine.cpu", 100.0), ("process.cpu", process)):
+        builder.row("counters", track_id=track, timestamp_ns=at(5_000), name=name, value=value, unit="percent")
+    finding = only(find(builder.open()), "io_in_step")
+    assert finding.confidence == level
+    assert any("25 % of a core" in caveat for caveat in finding.caveats) == (level == "medium")

@@ -1,0 +1,30 @@
+"""Whether other programs used the processor while the run was recorded."""
+
+from __future__ import annotations
+
+from explorer.analysis.engine import Engine
+from explorer.analysis.step_scope import StepScope
+
+BUSY_MACHINE_PERCENT = 90.0
+"""The machine's processors are taken as all busy from here on."""
+
+STARVED_PROCESS_PERCENT = 70.0
+"""A process that computes on one thread gets about 100 percent of a core; below this, others had the rest."""
+
+
+def contention(engine: Engine, scope: StepScope) -> str:
+    """One sentence where others took the processor, else empty; empty too where the run has no host telemetry."""
+    row = engine.sql(
+        f"""SELECT median(value) FILTER (WHERE name = 'machine.cpu') AS machine,
+          median(value) FILTER (WHERE name = 'process.cpu') AS process
+        FROM counters WHERE rank = {scope.rank} AND name IN ('machine.cpu', 'process.cpu')"""
+    ).rows()[0]
+    machine, process = row["machine"], row["process"]
+    if machine is None or process is None:
+        return ""
+    if machine < BUSY_MACHINE_PERCENT or process > STARVED_PROCESS_PERCENT:
+        return ""
+    return (
+        f"Other programs used the processor during the recording (the machine was {machine:.0f} % busy, this program had "
+        f"{process:.0f} % of a core): times are longer than on a quiet machine, and shares are less certain."
+    )
