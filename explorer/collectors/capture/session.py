@@ -105,6 +105,7 @@ class Session:
         self.marks = OptimizerMarks(self._optimizer_stepped, self._mute, self._unmute)
         self.loader_marks = LoaderMarks(self._batch_wanted)
         self._cut_soon = MainThreadCall(self._cut_by_time)
+        self._wait_seconds = TAKE_UP_SECONDS
         self._batches = 0
         self._steps_at_open = 0
         self._muted = False
@@ -306,7 +307,11 @@ class Session:
 
     def _take_up(self) -> None:
         if self.running and self.recording and self.recorder is not None:
-            self.recorder.take_up(sys._getframe(2))
+            if self.recorder.take_up(sys._getframe(2)):
+                self._wait_seconds = TAKE_UP_SECONDS
+            else:
+                self._wait_seconds = min(2 * self._wait_seconds, 10 * TAKE_UP_SECONDS)
+                self._take_up_soon.after(self._wait_seconds)
 
     def stop(self, frame: FrameType | None = None) -> None:
         """End: write the open window, finish the manifest. Safe to call twice."""

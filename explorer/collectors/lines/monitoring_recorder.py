@@ -316,10 +316,11 @@ class MonitoringRecorder:
         self._left.clear()
         self._switch_on(frame)
 
-    def take_up(self, frame: FrameType | None) -> None:
+    def take_up(self, frame: FrameType | None) -> bool:
         """Record again where a hot loop had switched recording off."""
         if self._tool is not None and not self._on:
             self._switch_on(frame)
+        return True
 
     def take(self) -> list[ThreadRecords]:
         alive = {thread.native_id for thread in threading.enumerate()}

@@ -14,17 +14,17 @@ from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import Any
 
-from explorer.collectors.lines.records import CLEAR, COARSE, LOST, POP, ThreadRecords
+from explorer.collectors.lines.records import CLEAR, LOST, POP, ThreadRecords
 from explorer.collectors.lines.user_code import SKIP, UserCode
 
 LINE_BUDGET = 20_000
 """Line events of one code object per window before its lines are given up."""
 
-CALL_CHUNK = 20_000
+CALL_CHUNK = 5_000
 """Python calls between two looks at the clock."""
 
-CALL_NS = 130
-RECORD_NS = 150
+CALL_NS = 350
+RECORD_NS = 250
 """Rough cost of one traced call and of one record; when they make up more than a third of the wall time of a chunk of
 calls (a slow-down of 1.5), tracing of the thread is switched off until the next step."""
 
@@ -52,6 +52,7 @@ class SettraceRecorder:
         self._module_key = module_key
         self.line_budget = line_budget
         self.hot: dict[CodeType, int] = {}
+        self.hot_now: set[CodeType] = set()
         self.switched_off = 0
         self.on_switched_off: Callable[[], None] | None = None
         self._threads: list[ThreadRecords] = []
@@ -112,9 +113,10 @@ class SettraceRecorder:
                         if not hot:
                             hot = True
                             self.hot[code] = self.hot.get(code, 0) + 1
-                        append(clock())
-                        append(COARSE)
+                            self.hot_now.add(code)
                         frame.f_trace_lines = False
+                        # With tracing on, even untraced lines cost: each instruction takes the slow path.
+                        switch_off()
                 elif event == "return":
                     append(clock())
                     append(POP)
@@ -159,6 +161,16 @@ class SettraceRecorder:
             append_module(clock())
             append_module(CLEAR)
 
+        def switch_off() -> None:
+            append(clock())
+            append(LOST)
+            forget_modules()
+            self._off.add(ident)
+            self.switched_off += 1
+            sys.settrace(None)
+            if self.on_switched_off is not None:
+                self.on_switched_off()
+
         calls = CALL_CHUNK
         chunk_start = clock()
         records = own.records
@@ -174,14 +186,7 @@ class SettraceRecorder:
                 busy, chunk_start = now - chunk_start, now
                 made, mark = len(records) - mark, len(records)
                 if 3 * (CALL_CHUNK * CALL_NS + max(made, 0) // 2 * RECORD_NS) > busy:
-                    append(now)
-                    append(LOST)
-                    forget_modules()
-                    self._off.add(ident)
-                    self.switched_off += 1
-                    sys.settrace(None)
-                    if self.on_switched_off is not None:
-                        self.on_switched_off()
+                    switch_off()
                     return None
             try:
                 entries = files[code.co_filename]
@@ -264,6 +269,10 @@ class SettraceRecorder:
         for locals_of in self._locals:
             for _, local in list(locals_of.values()):
                 local(None, "rearm", None)
+        self.hot_now.clear()
+        self._state_anew(frame)
+
+    def _state_anew(self, frame: FrameType | None) -> None:
         ident = threading.get_ident()
         enter = self._enter.get(ident)
         if enter is None:
@@ -292,10 +301,18 @@ class SettraceRecorder:
         self._threads = [t for t, r in zip(self._threads, result) if not r.finished or t.records]
         return result
 
-    def take_up(self, frame: FrameType | None) -> None:
-        """On a thread whose recording a hot loop switched off: record again. Does nothing on any other."""
-        if threading.get_ident() in self._off:
-            self.resume(frame)
+    def take_up(self, frame: FrameType | None) -> bool:
+        """On a thread whose recording a hot loop switched off: record again, unless that loop is still running. Returns
+        whether the thread is being recorded."""
+        if threading.get_ident() not in self._off:
+            return True
+        innermost = frame
+        while innermost is not None and not self._recorded(innermost):
+            innermost = innermost.f_back
+        if innermost is not None and innermost.f_code in self.hot_now:
+            return False
+        self._state_anew(frame)
+        return True
 
     def at_next_line(self, frame: FrameType | None, action: Callable[[], None]) -> bool:
         ident = threading.get_ident()
