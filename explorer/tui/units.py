@@ -81,10 +81,10 @@ def work(value_flops: float | None) -> str:
 
 
 def bar(part: float | None, width: int) -> str:
-    """A bar of `width` cells in eighths, filled to `part` of 1; anything above zero shows at least a sliver."""
+    """A bar of `width` cells in eighths, filled to `part` of 1, rounded to an eighth of a cell."""
     if _missing(part) or part is None or part <= 0:
         return " " * width
-    eighths = max(1, min(width * 8, round(part * width * 8)))
+    eighths = min(width * 8, round(part * width * 8))
     full, rest = divmod(eighths, 8)
     return ("█" * full + (_EIGHTHS[rest] if rest else "")).ljust(width)
 

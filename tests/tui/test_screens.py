@@ -181,13 +181,37 @@ async def test_findings_take_their_sql_along(make_app: Make) -> None:
     app = make_app(screen="findings")
     async with app.run_test(size=(140, 40)) as pilot:
         await settle(pilot)
-        titles = [str(row["title"]) for row in app.screen.query_one("#finding-list", Table).rows]
-        assert any(title.startswith("Not checked: ") for title in titles)
+        listed = app.screen.query_one("#finding-list", Table)
+        assert listed.rows[-1]["title"].endswith("not checked, and why")
+        await pilot.press("end")
+        await pilot.pause()
+        assert "Rules this run cannot answer" in text_of(app, "#finding-text")
+        await pilot.press("home")
         await pilot.press("x")
         await settle(pilot)
         assert app.current_mode == "sql"
         assert "row" in text_of(app, "#sql-status")
         assert app.screen.query_one("#sql-result", Table).rows
+
+
+async def test_what_if_a_line_were_faster(make_app: Make) -> None:
+    app = make_app(screen="findings")
+    async with app.run_test(size=(140, 40)) as pilot:
+        await settle(pilot)
+        assert "as it is" in text_of(app, "#finding-what-if")
+        await pilot.press(*["plus"] * 9)
+        await settle(pilot)
+        gone = text_of(app, "#finding-what-if")
+        assert "gone" in gone
+        assert "20.0 ms → " in gone
+        await pilot.press(*["minus"] * 3)
+        await settle(pilot)
+        twice = text_of(app, "#finding-what-if")
+        assert "twice as fast" in twice
+        assert "saves" in twice
+        await pilot.press("down")
+        await pilot.pause()
+        assert "as it is" in text_of(app, "#finding-what-if")
 
 
 async def test_memory_explains_the_peak(make_app: Make) -> None:

@@ -48,10 +48,11 @@ def test_counts_and_work() -> None:
     assert units.work(2_000_000_000) == "2.00 GFLOP"
 
 
-def test_bars_fill_in_eighths_and_never_hide_a_share() -> None:
+def test_bars_fill_in_eighths() -> None:
     assert units.bar(0.5, 4) == "██  "
     assert units.bar(1.0, 4) == "████"
-    assert units.bar(1e-9, 4) == "▏   "
+    assert units.bar(1 / 32, 4) == "▏   "
+    assert units.bar(1e-9, 4) == "    "
     assert units.bar(0.0, 4) == units.bar(None, 4) == "    "
     assert units.bar(7.0, 4) == "████"
 

@@ -8,17 +8,19 @@ from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding
-from textual.containers import Horizontal, VerticalScroll
+from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.widgets import Static
 
 from explorer.tui import units
 from explorer.tui.rows import finding_rows
 from explorer.tui.screens.frame import ExplorerScreen, when_ready
-from explorer.tui.text import safe
+from explorer.tui.text import fit_path, safe
 from explorer.tui.theme import inks
 from explorer.tui.widgets.table import Column, Table
 
 if TYPE_CHECKING:
+    from explorer.analysis.finding_what_if import FindingReplays, FindingWhatIf
+    from explorer.analysis.run import Run
     from explorer.model.finding import Finding, Findings
 
 LIST = (
@@ -35,8 +37,8 @@ class FindingsScreen(ExplorerScreen):
     NAME = "findings"
     ABOUT = (
         "Every bottleneck, worst first: the lines that cause it, the measured evidence, what to change, and what that "
-        "would save at most. x takes the evidence's SQL to the SQL screen, where it can be run and edited. Rules that "
-        "this run cannot answer stand at the end, each with the reason."
+        "would save. + and - replay the run with its line faster and predict the step. x takes the evidence's SQL to the SQL screen, where it can be run and edited. Rules that "
+        "this run cannot answer stand at the end, with the reason."
     )
     BINDINGS = [
         Binding("e", "source", "Source line", tooltip="Open its line in the source"),
@@ -47,6 +49,14 @@ class FindingsScreen(ExplorerScreen):
             tooltip="Take the SQL of its evidence to the SQL screen (again: the next one)",
         ),
         Binding("t", "timeline", "Timeline", tooltip="Show its first event on the timeline"),
+        Binding(
+            "plus,equals_sign",
+            "what_if(1)",
+            "Faster",
+            key_display="+",
+            tooltip="What if its line were faster: predict",
+        ),
+        Binding("minus", "what_if(-1)", "Slower", key_display="-", tooltip="What if: one rung back"),
         Binding("y", "copy", "Copy", tooltip="Copy the whole finding"),
         Binding("space", "scroll(8)", "Scroll details", show=False),
         Binding("b", "scroll(-8)", "Scroll details back", show=False),
@@ -57,12 +67,17 @@ class FindingsScreen(ExplorerScreen):
         self._findings: Findings | None = None
         self._wanted: str | None = None
         self._sql_shown = 0
+        self._rung = 0
+        self._replays: FindingReplays | None = None
+        self._predicted: FindingWhatIf | None = None
 
     def body(self) -> ComposeResult:
         with Horizontal(id="findings-body"):
             yield Table(LIST, id="finding-list", empty="No bottleneck found.")
-            with VerticalScroll(id="finding-detail", can_focus=False):
-                yield Static(id="finding-text")
+            with Vertical(id="finding-pane"):
+                with VerticalScroll(id="finding-detail", can_focus=False):
+                    yield Static(id="finding-text")
+                yield Static(id="finding-what-if")
 
     def on_mount(self) -> None:
         super().on_mount()
@@ -70,15 +85,16 @@ class FindingsScreen(ExplorerScreen):
         self.set_focus(self.query_one(Table))
 
     def load(self) -> None:
+        self._replays = None
         self.ask("findings", lambda run: run.bottlenecks(), self._show, key="findings")
 
     def _show(self, findings: Findings) -> None:
         self._findings = findings
         rows = finding_rows(findings)
-        rows += [
-            {"id": f"not_checked/{item.rule}", "mark": "·", "title": f"Not checked: {item.rule}", "reason": item.reason, "rule": item.rule, "_dim": True}
-            for item in findings.not_checked
-        ]  # fmt: skip
+        if findings.not_checked:
+            count = len(findings.not_checked)
+            title = f"{count} rule{'' if count == 1 else 's'} not checked, and why"
+            rows.append({"id": "not_checked", "mark": "·", "title": title, "_dim": True})
         self.query_one(Table).set_rows(rows)
         if self._wanted:
             self.show_finding(self._wanted)
@@ -102,14 +118,15 @@ class FindingsScreen(ExplorerScreen):
 
     @on(Table.Highlighted, "#finding-list")
     def _describe(self) -> None:
-        self._sql_shown = 0
+        self._sql_shown, self._rung, self._predicted = 0, 0, None
         finding = self.finding
         row = self.query_one(Table).row
         text = Text()
         if finding is not None:
             text = self._finding_text(finding)
-        elif row is not None and "reason" in row:
-            text = Text(f"The rule {row['rule']} could not be checked:\n{safe(row['reason'])}.")
+        elif row is not None and self._findings is not None:
+            text = not_checked_text(self._findings, inks(self.app.current_theme))
+        self._show_what_if()
         self.query_one("#finding-text", Static).update(text)
         self.query_one("#finding-detail").scroll_to(y=0, animate=False)
 
@@ -162,6 +179,83 @@ class FindingsScreen(ExplorerScreen):
             text.append("\nSeen on " + ", ".join(part for part in (where, steps) if part), style=muted)
         return text
 
+    # What if its line were faster
+
+    def action_what_if(self, way: int) -> None:
+        """One rung up or down the ladder of speed-ups for the finding's first line."""
+        from explorer.analysis.finding_what_if import LADDER, FindingReplays
+
+        finding = self.finding
+        if finding is None or not finding.lines:
+            self.app.notify("This one names no line.", timeout=2)
+            return
+        self._rung = max(0, min(self._rung + way, len(LADDER) - 1))
+        self._show_what_if()
+        if self._rung == 0:
+            return
+        rung = self._rung
+
+        def predict(run: Run) -> FindingWhatIf:
+            if self._replays is None:
+                self._replays = FindingReplays(run)
+            return self._replays.predict(finding, rung)
+
+        def show(answer: FindingWhatIf) -> None:
+            if (
+                answer.rung == self._rung
+                and self.finding is not None
+                and answer.finding_id == self.finding.id
+            ):
+                self._predicted = answer
+                self._show_what_if()
+
+        self.ask("what_if", predict, show, key=("what_if", finding.id, rung), failed=self._what_if_failed)
+
+    def _what_if_failed(self, text: str) -> None:
+        self.query_one("#finding-what-if", Static).update(Text(safe(text)))
+
+    def _show_what_if(self) -> None:
+        from explorer.analysis.finding_what_if import LADDER
+
+        css = inks(self.app.current_theme)
+        box = self.query_one("#finding-what-if", Static)
+        finding = self.finding
+        box.display = finding is not None and bool(finding.lines)
+        if finding is None or not finding.lines:
+            return
+        answer = self._predicted
+        what = answer.what if answer is not None else f"{finding.lines[0].file}:{finding.lines[0].line}"
+        text = Text()
+        text.append("What if ", style=f"bold {css['primary']}")
+        text.append(fit_path(what, 34), style=css["secondary"])
+        text.append(" were ")
+        text.append(LADDER[self._rung][1], style="bold")
+        text.append("   ")
+        for rung in range(len(LADDER)):
+            text.append(
+                "●" if rung == self._rung else "━",
+                style=css["accent"] if rung <= self._rung else css["faint"],
+            )
+            text.append(
+                "━" if rung < len(LADDER) - 1 else "",
+                style=css["accent"] if rung < self._rung else css["faint"],
+            )
+        text.append("\n")
+        if self._rung == 0:
+            text.append("+ makes it faster, - takes it back", style=css["muted"])
+        elif answer is None or answer.rung != self._rung:
+            text.append("Replaying the run…", style=css["muted"])
+        else:
+            prediction = answer.prediction
+            text.append(units.duration(prediction.step_before_ns))
+            text.append(" → ", style=css["muted"])
+            text.append(units.duration(prediction.step_after_ns), style=f"bold {css['good']}")
+            text.append(" a step, ", style=css["muted"])
+            text.append(f"saves {units.duration(prediction.saving_ns)} ({units.share(answer.saving_share)})")
+        box.update(text)
+
+    # Actions
+
     @on(Table.Selected, "#finding-list")
     def action_source(self) -> None:
         finding = self.finding
@@ -206,6 +300,19 @@ class FindingsScreen(ExplorerScreen):
     def action_copy(self) -> None:
         if self.finding is not None:
             self.copy(self._finding_text(self.finding).plain, "the finding")
+
+
+def not_checked_text(findings: Findings, css: dict[str, str]) -> Text:
+    """Rules that this run could not answer, by reason."""
+    reasons: dict[str, list[str]] = {}
+    for item in findings.not_checked:
+        reasons.setdefault(item.reason, []).append(item.rule)
+    text = Text()
+    text.append("Rules this run cannot answer\n\n", style="bold")
+    for reason, rules in sorted(reasons.items(), key=lambda pair: -len(pair[1])):
+        text.append(safe(reason[:1].upper() + reason[1:]) + "\n", style=css["primary"])
+        text.append("  " + ", ".join(safe(rule) for rule in rules) + "\n\n", style=css["muted"])
+    return text
 
 
 def _listed(numbers: tuple[int, ...]) -> str:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 FILES = (
     Column("file", "File", "path", flex=1),
     Column("cost_ns", "host", "duration", width=8),
-    Column("device_ns", "device", "duration", width=8, rank=1),
+    Column("device_ns", "device", "duration", width=8, rank=1, optional=True),
 )
 OPS = (
     Column("name", "Op", "name", flex=1),
@@ -60,7 +60,7 @@ class SourceScreen(ExplorerScreen):
         Binding("e", "edit", "Editor", tooltip="Open $EDITOR at the line"),
         Binding("f", "files", "Files", tooltip="Show or hide the files"),
         Binding("o", "tab('ops')", "Ops", show=False),
-        Binding("c", "next_tab", "Ops/kernels/callers", tooltip="Ops, kernels, callers, callees of the line"),
+        Binding("c", "next_tab", "Details", tooltip="Ops, kernels, callers, callees of the line"),
         Binding("l", "library", "Libraries too", tooltip="List library files too"),
         Binding("y", "copy", "Copy line", tooltip="Copy file, line number and code"),
     ]

@@ -22,8 +22,8 @@ OPS = (
     Column("mean_ns", "mean", "duration", width=8, rank=6),
     Column("p95_ns", "p95", "duration", width=8, rank=7),
     Column("share", "of host", "share", width=8, rank=3),
-    Column("device_ns", "device", "duration", width=8),
-    Column("device_share", "of device", "share", width=9, rank=5),
+    Column("device_ns", "device", "duration", width=8, optional=True),
+    Column("device_share", "of device", "share", width=9, rank=5, optional=True),
     Column("share_bar", "", "bar", width=10, rank=2),
     Column("per_step", "over steps", "spark", width=16, rank=8),
 )
@@ -45,11 +45,11 @@ LINES = (
     Column("function", "Function", flex=1, rank=4),
     Column("code", "Code", flex=2, rank=3),
     Column("cost_ns", "host", "duration", width=8),
-    Column("device_ns", "device", "duration", width=8),
+    Column("device_ns", "device", "duration", width=8, optional=True),
     Column("share", "of host", "share", width=8, rank=1),
     Column("share_bar", "", "bar", width=8, rank=5),
     Column("calls", "calls", "count", width=8, rank=6),
-    Column("kernels", "kernels", "count", width=8, rank=7),
+    Column("kernels", "kernels", "count", width=8, rank=7, optional=True),
 )
 MODULES = (
     Column("tree", "Module", flex=2),
@@ -57,8 +57,8 @@ MODULES = (
     Column("total_ns", "host", "duration", width=8),
     Column("self_ns", "host self", "duration", width=9, rank=2),
     Column("share", "of host", "share", width=8, rank=5),
-    Column("device_ns", "device", "duration", width=8),
-    Column("device_share", "of device", "share", width=9, rank=6),
+    Column("device_ns", "device", "duration", width=8, optional=True),
+    Column("device_share", "of device", "share", width=9, rank=6, optional=True),
     Column("share_bar", "", "bar", width=10, rank=4),
 )
 

@@ -81,7 +81,7 @@ class Code(ScrollView, can_focus=True):
         Binding("pagedown", "page(1)", "Page down", show=False),
         Binding("home,g", "edge(-1)", "First line", show=False),
         Binding("end,G", "edge(1)", "Last line", show=False),
-        Binding("n", "hot(1)", "Next costly line"),
+        Binding("n", "hot(1)", "Next costly", tooltip="Next costly line"),
         Binding("N", "hot(-1)", "Previous costly line", show=False),
         Binding("left", "shift(-8)", "Scroll left", show=False),
         Binding("right", "shift(8)", "Scroll right", show=False),

@@ -31,13 +31,18 @@ _FORMATS: dict[str, Callable[[Any], str]] = {
 }
 
 
+MIN_FLEX = 22
+"""Cells that a flexible column has at least, before others are left out."""
+
+
 @dataclass(frozen=True)
 class Column:
     """A column of a table.
 
     `kind`: text, name (C++ names shortened), path (cut at its start), duration (ns), share (of 1), count, size
     (bytes), work (flop), number, bar (of 1) or spark (list of numbers). `flex` columns share the room that is left;
-    of the others those with the highest `rank` are left out first when the terminal is narrow.
+    of the others those with the highest `rank` are left out first when the terminal is narrow. `optional` columns are
+    left out where they hold nothing but zeros.
     """
 
     key: str
@@ -46,6 +51,7 @@ class Column:
     width: int = 0
     flex: int = 0
     rank: int = 0
+    optional: bool = False
 
     @property
     def cells(self) -> int:
@@ -149,12 +155,15 @@ class Table(ScrollView, can_focus=True):
         self._layout: list[tuple[Column, int, int]] = []
         self._skipped = 0
         self._cut = False
+        self._filled: set[str] = set()
 
     # What is shown
 
     def set_rows(self, rows: Sequence[Row]) -> None:
         """Show these rows, in the order and filter chosen before; the cursor stays where it was."""
         self._all = list(rows)
+        optional = [column.key for column in self.columns if column.optional]
+        self._filled = {key for key in optional if any(row.get(key) for row in self._all)}
         self.loading_text = None
         self._arrange()
 
@@ -206,10 +215,10 @@ class Table(ScrollView, can_focus=True):
 
     def _measure(self) -> None:
         width = self.scrollable_content_region.width or self.size.width
-        chosen = self.columns[self._skipped :]
+        chosen = [c for c in self.columns if not c.optional or c.key in self._filled][self._skipped :]
 
         def needed(columns: list[Column]) -> int:
-            return sum((max(14, c.width) if c.flex else c.cells) + 2 for c in columns)
+            return sum((max(MIN_FLEX, c.width) if c.flex else c.cells) + 2 for c in columns)
 
         while width and len(chosen) > 1 and needed(chosen) > width and any(c.rank for c in chosen):
             worst = max(chosen, key=lambda c: c.rank)
