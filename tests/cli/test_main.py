@@ -165,3 +165,28 @@ def test_schema_json_names_every_table_and_view() -> None:
 )
 def test_usage_has_no_parser_marks(piece: str, plain: str) -> None:
     assert cli.plain_usage(piece) == plain
+
+
+def test_a_path_opens_the_terminal_ui_and_a_dot_tells_it_from_a_verb(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from tests.cli.small_run import write_small_run
+
+    monkeypatch.chdir(tmp_path)
+    write_small_run(tmp_path / "summary")
+    for path in ("./summary", str(tmp_path / "summary")):
+        assert cli.main([path]) == 2
+        assert "The terminal UI needs a terminal." in capsys.readouterr().err
+    assert cli.main(["summary"]) == 2
+    assert "See neuron-explorer summary --help." in capsys.readouterr().err
+    assert cli.main(["./missing"]) == 3
+    assert "./missing does not exist." in capsys.readouterr().err
+
+
+def test_a_screen_is_drawn_without_a_terminal(tmp_path: Path) -> None:
+    from tests.cli.small_run import write_small_run
+
+    run_path = str(write_small_run(tmp_path / "run"))
+    picture = tmp_path / "overview.svg"
+    assert cli.main([run_path, "--screenshot", str(picture), "--screen", "overview"]) == 0
+    assert picture.read_text().startswith("<svg")
