@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from explorer.analysis import rules as rules_package
+from explorer.analysis.contention import contention
 from explorer.analysis.engine import Engine
 from explorer.analysis.intervals import Intervals, Times
 from explorer.analysis.profiling_cost import ProfilingCost, profiling_cost
@@ -228,6 +229,7 @@ def _finished(
 ) -> list[Finding]:
     kept.sort(key=lambda item: (-item.saving.expected, item.rule.name, item.draft.title))
     left_ns = step_ns
+    contended = contention(context.engine, context.scope)
     found: list[Finding] = []
     for candidate in kept:
         saving = _capped(candidate.saving, left_ns)
@@ -241,13 +243,15 @@ def _finished(
             caveats.append(
                 "Part of this time also belongs to another finding; only the rest is counted here."
             )
+        if contended:
+            caveats.append(contended)
         found.append(
             Finding(
                 id=f"{candidate.rule.name}/{_key(candidate, lines)}",
                 rule=candidate.rule.name,
                 title=candidate.draft.title,
                 severity=severity_of(share),
-                confidence=_confidence(candidate.draft, saving, context, health),
+                confidence=_confidence(candidate.draft, saving, context, health, bool(contended)),
                 saving=saving,
                 saving_share=share,
                 lines=lines,
@@ -304,15 +308,15 @@ def _unique(found: list[Finding]) -> list[Finding]:
 
 
 def _confidence(
-    draft: Draft, saving: Saving, context: RuleContext, health: tuple[dict[str, Any], ...]
+    draft: Draft, saving: Saving, context: RuleContext, health: tuple[dict[str, Any], ...], contended: bool
 ) -> str:
-    """The rule's own word, one level lower for each doubt: few steps, a wide prediction, a troubled run."""
+    """The rule's own word, one level lower for each doubt: few steps, a wide prediction, a troubled run or machine."""
     level = CONFIDENCES.index(draft.confidence)
     if not context.scope.complete or context.count < 2:
         level -= 1
     if saving.expected and saving.low < 0.4 * saving.expected:
         level -= 1
-    if any(item["severity"] == "error" for item in health):
+    if any(item["severity"] == "error" for item in health) or contended:
         level -= 1
     return CONFIDENCES[max(0, level)]
 

@@ -297,10 +297,14 @@ def test_rules_without_their_inputs_say_so(builder: RunBuilder) -> None:
 def test_a_contended_machine_lowers_confidence(builder: RunBuilder, process: float, level: str) -> None:
     busy_steps(builder)
     for i in range(4):
-        builder.event("io", "write", i * 10_000 + 9_000, 800, site=builder.line(61, "torch.save(state, path)"))
+        builder.event(
+            "io", "write", i * 10_000 + 9_000, 800, site=builder.line(61, "torch.save(state, path)")
+        )
     track = builder.track("counter", "cpu", None, "host")
     for name, value in (("machine.cpu", 100.0), ("process.cpu", process)):
-        builder.row("counters", track_id=track, timestamp_ns=at(5_000), name=name, value=value, unit="percent")
+        builder.row(
+            "counters", track_id=track, timestamp_ns=at(5_000), name=name, value=value, unit="percent"
+        )
     finding = only(find(builder.open()), "io_in_step")
     assert finding.confidence == level
     assert any("25 % of a core" in caveat for caveat in finding.caveats) == (level == "medium")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ def test_rule_is_documented(rule: Rule) -> None:
     text = page.read_text(encoding="utf-8")
     assert rule.title in text
     for setting in rule.settings:
-        assert f"`{setting.name}`" in text, f"{page.name} does not name {setting.name}"
+        assert re.search(rf"\b{setting.name}\b", text), f"{page.name} does not name {setting.name}"
         assert setting.doc
         assert setting.source
     assert set(rule.needs) <= set(NEEDS)
@@ -34,6 +35,10 @@ def test_pages_have_rules() -> None:
 def test_the_table_shows_the_defaults(rule: Rule) -> None:
     text = (PAGES / f"{rule.name}.md").read_text(encoding="utf-8")
     for setting in rule.settings:
-        row = next(line for line in text.splitlines() if line.startswith("|") and f"`{setting.name}`" in line)
+        row = next(
+            line
+            for line in text.splitlines()
+            if line.startswith("|") and re.search(rf"\b{setting.name}\b", line)
+        )
         cells = [cell.strip().replace(",", "").replace("_", "") for cell in row.split("|")]
         assert f"{setting.default:g}" in cells, row
