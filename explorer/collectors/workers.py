@@ -91,7 +91,7 @@ def _environment() -> dict[str, str]:
     import os
 
     path = os.pathsep.join(p or os.getcwd() for p in sys.path)
-    return {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "ARROW_IO_THREADS": "1"}
+    return {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "2"}
 
 
 def _send(stream: IO[bytes], data: bytes) -> None:
@@ -118,6 +118,8 @@ def work() -> None:
 
     import pyarrow as pa
 
+    from explorer.collectors.release_memory import release_memory
+
     # Ctrl-C is for the parent, which ends the workers itself.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     pa.set_cpu_count(1)
@@ -138,7 +140,10 @@ def work() -> None:
             data = pickle.dumps(answer, pickle.HIGHEST_PROTOCOL)
         except Exception as error:
             data = pickle.dumps((False, RuntimeError(f"{answer[1]!r} ({error})")))
+        del answer, arguments
         try:
             _send(results, data)
         except OSError:
             return
+        del data
+        release_memory()

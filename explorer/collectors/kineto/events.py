@@ -44,3 +44,11 @@ class Events:
         """Which events have one of our categories."""
         table = np.array([category in wanted for category in self.categories], bool)
         return table[self.category] if len(table) else np.zeros(len(self.category), bool)
+
+    def forget(self) -> None:
+        """Drop what only linking needs; rows, times, categories and sides stay."""
+        nothing = np.empty(0, np.int32)
+        self.track = self.nest = self.name = self.source_category = nothing
+        self.asynchronous = np.empty(0, bool)
+        empty = Sparse(np.empty(0, np.int64), np.empty(0, np.int64))
+        self.correlation = self.external = self.sequence = self.forward_thread = empty

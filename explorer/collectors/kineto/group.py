@@ -47,7 +47,7 @@ class Group:
     base_ns: int
     track: npt.NDArray[np.int32]
     event_rows: Ints
-    columns: dict[str, Ints]
+    columns: dict[str, npt.NDArray[Any]]
     words: dict[str, tuple[npt.NDArray[np.int8], list[str | None]]]
     on_device: npt.NDArray[np.bool_]
     extra: dict[int, str]

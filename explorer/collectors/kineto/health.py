@@ -14,8 +14,8 @@ from explorer.collectors.kineto.splitter import TraceText
 from explorer.store.writer import RunWriter
 
 
-def tell(text: TraceText, found: Collected, links: Links, lines: Lines, writer: RunWriter) -> None:
-    """Fill the manifest's losses, repairs and attributes, and the health table."""
+def tell_source(text: TraceText, found: Collected, writer: RunWriter) -> None:
+    """Fill the manifest's losses, repairs and attributes, and say what was damaged."""
     manifest = writer.manifest
     for lost in text.lost:
         manifest.losses.append({"offset": lost.offset, "size_bytes": len(lost.text), "reason": lost.reason})
@@ -27,7 +27,6 @@ def tell(text: TraceText, found: Collected, links: Links, lines: Lines, writer: 
     if isinstance(world, dict) and isinstance(world.get("world_size"), int):
         manifest.world_size = world["world_size"]
     _damage(text, writer)
-    _events(found, links, lines, writer)
 
 
 def _damage(text: TraceText, writer: RunWriter) -> None:
@@ -75,7 +74,8 @@ def _damage(text: TraceText, writer: RunWriter) -> None:
         )
 
 
-def _events(found: Collected, links: Links, lines: Lines, writer: RunWriter) -> None:
+def tell_events(found: Collected, links: Links, lines: Lines, writer: RunWriter) -> None:
+    """Say what the events lack: rows in quarantine, unknown time, missing launches, missing lines."""
     events = found.events
     for reason, count in sorted(Counter(reason for _, reason in found.refused).items()):
         writer.health(

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from explorer.collectors.kineto.collecting import collect
-from explorer.collectors.kineto.health import tell
+from explorer.collectors.kineto.health import tell_events, tell_source
 from explorer.collectors.kineto.lines import find_lines
 from explorer.collectors.kineto.linking import link_events
+from explorer.collectors.kineto.memory import link_memory
 from explorer.collectors.kineto.rank import rank_of
 from explorer.collectors.kineto.reading import Reader
 from explorer.collectors.kineto.splitter import TraceText
 from explorer.collectors.kineto.spool import Spool
 from explorer.collectors.kineto.writing import write_dimensions, write_rows
 from explorer.collectors.options import ImportOptions
+from explorer.collectors.release_memory import release_memory
 from explorer.collectors.source import Source
 from explorer.model.errors import InputError
 from explorer.store.writer import RunWriter
@@ -40,21 +42,28 @@ def import_source(source: Source, writer: RunWriter, options: ImportOptions) -> 
     try:
         with Reader(source, options) as reader:
             light = reader.read(text, spool)
+            release_memory()
             if not len(light) and text.lost:
                 raise InputError("no event in it can be read.", "The file may be cut off or no trace.")
             found = collect(light, text.top_level)
             light.forget()
+            release_memory()
             links = link_events(found.events, found.halves)
             lines = find_lines(
                 found.events, links, light.call_stack.within(found.events.row), light.call_stacks
             )
-            counts = write_rows(light, spool, found, links, lines, writer, reader.write)
+            tell_events(found, links, lines, writer)
+            memory = link_memory(light, found, links, lines)
+            found.events.forget()
+            links.order = links.order[:0].copy()
+            release_memory()
+            counts = write_rows(light, spool, found, links, lines, memory, writer, reader.write)
     finally:
         spool.close()
     write_dimensions(text, found, links, lines, writer)
     counts["unreadable"] = len(text.lost)
     writer.manifest.counts = dict(counts)
-    tell(text, found, links, lines, writer)
+    tell_source(text, found, writer)
     writer.manifest.inputs.append(
         {
             "path": source.path,

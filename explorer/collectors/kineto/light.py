@@ -202,7 +202,6 @@ class Distilled:
 
 def distil(rows: pa.Table) -> Distilled:
     """The light part of a chunk made by `read_rows`."""
-    columns = {name: rows.column(name).chunk(0) if rows.num_rows else None for name in rows.column_names}
     if rows.num_rows == 0:
         empty, codes = np.empty(0, np.int64), np.empty(0, np.int32)
         return Distilled(
@@ -219,6 +218,7 @@ def distil(rows: pa.Table) -> Distilled:
             empty,
             [],
         )
+    columns: dict[str, pa.Array] = {name: rows.column(name).chunk(0) for name in rows.column_names}
     words: dict[str, list[str | None]] = {}
     codes_: dict[str, npt.NDArray[np.int32]] = {}
     for name in ("ph", "cat", "name", "pid", "tid", "call_stack"):

@@ -261,15 +261,14 @@ def _steps(events: Events, launch: Codes) -> tuple[Codes, list[dict[str, Any]]]:
             ]
         )
         step[ranges] = of_range
-        mine: Ints
         for track in np.unique(events.track[ranges]):
-            mine = np.flatnonzero(events.track[ranges] == track)
-            mine = mine[np.argsort(events.start[ranges[mine]], kind="stable")]
+            here: Ints = np.flatnonzero(events.track[ranges] == track)
+            here = here[np.argsort(events.start[ranges[here]], kind="stable")]
             loose = np.flatnonzero(events.on_device & (events.track == track) & (step < 0))
-            place = np.searchsorted(events.start[ranges[mine]], events.start[loose], "right") - 1
-            ends_ = events.start[ranges[mine]] + events.duration[ranges[mine]]
+            place = np.searchsorted(events.start[ranges[here]], events.start[loose], "right") - 1
+            ends_ = events.start[ranges[here]] + events.duration[ranges[here]]
             fits = (place >= 0) & (events.start[loose] < ends_[np.maximum(place, 0)])
-            step[loose[fits]] = of_range[mine[place[fits]]]
+            step[loose[fits]] = of_range[here[place[fits]]]
     return step, rows
 
 

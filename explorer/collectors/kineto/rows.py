@@ -75,6 +75,7 @@ def _connection() -> duckdb.DuckDBPyConnection:
 
     connection = duckdb.connect()
     connection.execute("SET threads = 1")
+    connection.execute("SET memory_limit = '512MB'")
     connection.execute("SET enable_external_access = false")
     return connection
 

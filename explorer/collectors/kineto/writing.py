@@ -15,14 +15,13 @@ from explorer.collectors.kineto.group import Group, Written, write_group
 from explorer.collectors.kineto.light import LightRows
 from explorer.collectors.kineto.lines import METHODS, PRECISIONS, Lines
 from explorer.collectors.kineto.linking import Links
-from explorer.collectors.kineto.memory import link_memory
 from explorer.collectors.kineto.phases import PHASES
 from explorer.collectors.kineto.splitter import TraceText
 from explorer.collectors.kineto.spool import Spool
 from explorer.store.writer import RunWriter
 
 Ints = npt.NDArray[np.int64]
-GROUP_ROWS = 200_000
+GROUP_ROWS = 150_000
 """Rows of the source that share one part of each table."""
 GROUP_TABLES = ("events", "collectives", "memory_events", "counters", "source_rows")
 
@@ -31,12 +30,18 @@ Run = Callable[[Iterator[tuple[Any, ...]]], Iterator[Written]]
 
 
 def write_rows(
-    light: LightRows, spool: Spool, found: Collected, links: Links, lines: Lines, writer: RunWriter, run: Run
+    light: LightRows,
+    spool: Spool,
+    found: Collected,
+    links: Links,
+    lines: Lines,
+    memory: dict[str, Ints],
+    writer: RunWriter,
+    run: Run,
 ) -> Counter[str]:
     """Write the tables that hold source rows. The counter says how many source rows went where."""
     counts: Counter[str] = Counter()
     root: Any = writer.location.root if writer.location.is_local else writer.location
-    memory = link_memory(light, found, links, lines)
     tasks = (
         (group, root, writer.rank, {table: writer.allocate(table) for table in GROUP_TABLES})
         for group in _groups(light, spool, found, links, lines, memory)
