@@ -25,6 +25,9 @@ MAX_VALUE_BYTES = 64 << 20
 MAX_TABLES = 10_000
 BATCH_ROWS = 8_192
 
+FAILURES = (sqlite3.Error, ValueError, OverflowError)
+"""What reading a damaged file raises; ValueError where the damage stands in the text of SQLite's own message"""
+
 _ALLOWED = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ}
 
 
@@ -76,7 +79,7 @@ class SqliteFile:
             self._connection.text_factory = self._text
             self._read_schema()
             self._connection.set_authorizer(_authorize)
-        except sqlite3.Error as error:
+        except FAILURES as error:
             raise InputError(
                 f"{self.shown or self.path} cannot be read as an SQLite database: {error}.",
                 "It may be cut off or damaged; export or copy it again.",
@@ -145,7 +148,7 @@ class SqliteFile:
                 if batch:
                     yield batch
                 return
-            except sqlite3.Error as error:
+            except FAILURES as error:
                 # The driver reads one row ahead: a good row before the bad one is lost with it, and read again here.
                 while (row := self._one(f"{text} LIMIT 1", last)) is not None and row[0] > last:
                     last = row[0]
@@ -165,7 +168,7 @@ class SqliteFile:
     def _one(self, text: str, last: int) -> tuple[Any, ...] | None:
         try:
             row: tuple[Any, ...] | None = self._connection.execute(text, (last,)).fetchone()
-        except sqlite3.Error:
+        except FAILURES:
             return None
         return row
 
@@ -176,7 +179,7 @@ class SqliteFile:
             while batch := cursor.fetchmany(BATCH_ROWS):
                 count += len(batch)
                 yield batch
-        except sqlite3.Error as error:
+        except FAILURES as error:
             self.losses.append(Loss(table, str(error), count))
 
     def rows(self, table: str, columns: Sequence[str] | None = None) -> Iterator[tuple[Any, ...]]:

@@ -149,3 +149,15 @@ def test_flipped_bytes_never_crash_or_invent(tmp_path_factory, data):
         return
     run.check_counts()
     assert len(run.rows("events")) <= 44
+
+
+def test_damage_inside_an_error_message_is_an_error_too(tmp_path):
+    """SQLite repeats the damaged schema in its message, in bytes that are no text."""
+    path = make(
+        tmp_path / "x.sqlite", "CREATE TABLE StringIds (id, value); CREATE TABLE NVTX_EVENTS (start, end);"
+    )
+    data = path.read_bytes()
+    place = data.index(b"CREATE TABLE StringIds (")
+    path.write_bytes(data[:place] + b"CREATE TABLE String\x98ds (" + data[place + 24 :])
+    with pytest.raises(InputError):
+        import_trace(path, tmp_path / "run")
