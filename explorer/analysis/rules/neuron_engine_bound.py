@@ -30,7 +30,7 @@ def check(context: RuleContext) -> Sequence[Draft]:
             continue
         _, core, busy = max(found, key=lambda item: item[0])
         place = scope.place(core)
-        evidence, row = context.evidence(
+        evidence, _ = context.evidence(
             name
             + " of "
             + name_of(core)
