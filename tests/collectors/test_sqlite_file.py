@@ -157,7 +157,10 @@ def test_damage_inside_an_error_message_is_an_error_too(tmp_path):
         tmp_path / "x.sqlite", "CREATE TABLE StringIds (id, value); CREATE TABLE NVTX_EVENTS (start, end);"
     )
     data = path.read_bytes()
-    place = data.index(b"CREATE TABLE StringIds (")
-    path.write_bytes(data[:place] + b"CREATE TABLE String\x98ds (" + data[place + 24 :])
+    broken = data.replace(b"StringIdsStringIds", b"String\x98dsStringIds").replace(
+        b"CREATE TABLE String", b"CREATE TABEL String"
+    )
+    assert broken != data
+    path.write_bytes(broken)
     with pytest.raises(InputError):
         import_trace(path, tmp_path / "run")
