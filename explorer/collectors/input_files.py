@@ -30,7 +30,7 @@ def find_inputs(paths: Iterable[str | os.PathLike[str]], limits: Limits) -> Inpu
     inside a directory that leads out of it.
     """
     result = Inputs()
-    for path in map(os.fspath, paths):
+    for path in (os.fspath(given) for given in paths):
         matches = [path]
         if not os.path.lexists(path) and glob.has_magic(path):
             matches = sorted(glob.glob(path, recursive=True), key=natural_order)
