@@ -166,7 +166,7 @@ class Session:
         self._recover(frame)
         self._step_ended(time.time_ns(), frame)
         if self.recorder is not None and self.recording:
-            self.recorder.take_up(frame)
+            self.recorder.take_up(frame, at_step=True)
 
     def _optimizer_stepped(self) -> None:
         """Without `step()` calls, the leading optimizer's steps end the program's."""
@@ -227,7 +227,7 @@ class Session:
         self.steps.end(now)
         self.steps.begin(now, self.window if self.recording else None)
         if self.recorder is not None and self.recording:
-            self.recorder.take_up(sys._getframe())
+            self.recorder.take_up(sys._getframe(), at_step=True)
 
     def _mute(self) -> None:
         if self.recording and self.recorder is not None and threading.get_ident() == self.thread:

@@ -17,7 +17,8 @@ CLEAR = -1
 """Payload: forget every frame of this thread; the chain that is running follows as pushes."""
 
 LOST = -2
-"""Payload: recording of this thread was switched off (back-off); whatever runs from here on is known coarsely."""
+"""Payload: recording of this thread was switched off (back-off). LOST - n says that of the frames running then the
+outermost n were still running when recording was taken up: until then, the innermost of those is known, coarsely."""
 
 
 @dataclass(slots=True)
@@ -58,7 +59,7 @@ class LineRecorder(Protocol):
         """Run `action()` on this thread when the innermost recorded frame from `frame` outwards reaches its next line;
         False where that cannot be arranged."""
 
-    def take_up(self, frame: Any) -> bool:
+    def take_up(self, frame: Any, at_step: bool = False) -> bool:
         """Record again on this thread where a hot loop had switched recording off; False while it still runs."""
 
     def mute(self) -> bool:

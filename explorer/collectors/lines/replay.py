@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from types import CodeType
 from typing import TYPE_CHECKING
 
-from explorer.collectors.lines.records import CLEAR, COARSE, ThreadRecords
+from explorer.collectors.lines.records import CLEAR, COARSE, LOST, ThreadRecords
 
 if TYPE_CHECKING:
     import numpy as np
@@ -119,6 +119,14 @@ class Replay:
                 if payload == CLEAR:
                     stack.clear()
                     top, node = None, ROOT
+                elif payload <= LOST:
+                    del stack[LOST - payload :]
+                    top = stack[-1] if stack else None
+                    node = ROOT
+                    if top is not None:
+                        found = top.lines.get(COARSE)
+                        node = found if found is not None else add(top.lines, top.parent, top.code, COARSE)
+                        top.node = node
                 elif top is not None:
                     line = payload if payload > 0 else COARSE
                     found = top.lines.get(line)

@@ -20,6 +20,9 @@ from explorer.collectors.lines.user_code import SKIP, UserCode
 LINE_BUDGET = 20_000
 """Line events of one code object per window before its lines are given up."""
 
+STEP_BUDGET = 2_000
+"""Line events that hot code gets again at the end of a step."""
+
 CALL_CHUNK = 5_000
 """Python calls between two looks at the clock."""
 
@@ -63,6 +66,7 @@ class SettraceRecorder:
         self._locals: list[dict[int, tuple[CodeType, Callable[..., Any]]]] = []
         self._pushers: dict[int, tuple[Any, ...]] = {}
         self._off: set[int] = set()
+        self._lost: dict[int, tuple[ThreadRecords, int, list[tuple[int, CodeType]]]] = {}
         self._previous: Any = None
         self._previous_threading: Any = None
         self._owner = 0
@@ -116,12 +120,12 @@ class SettraceRecorder:
                             self.hot_now.add(code)
                         frame.f_trace_lines = False
                         # With tracing on, even untraced lines cost: each instruction takes the slow path.
-                        switch_off()
+                        switch_off(frame)
                 elif event == "return":
                     append(clock())
                     append(POP)
                 elif event == "rearm":
-                    left, hot = self.line_budget, False
+                    left, hot = arg, False
                 return local
 
             locals_of[id(code)] = (code, local)
@@ -161,7 +165,8 @@ class SettraceRecorder:
             append_module(clock())
             append_module(CLEAR)
 
-        def switch_off() -> None:
+        def switch_off(frame: FrameType | None) -> None:
+            self._lost[ident] = (own, len(records) + 1, self._chain(frame))
             append(clock())
             append(LOST)
             forget_modules()
@@ -186,7 +191,7 @@ class SettraceRecorder:
                 busy, chunk_start = now - chunk_start, now
                 made, mark = len(records) - mark, len(records)
                 if 3 * (CALL_CHUNK * CALL_NS + max(made, 0) // 2 * RECORD_NS) > busy:
-                    switch_off()
+                    switch_off(frame.f_back)
                     return None
             try:
                 entries = files[code.co_filename]
@@ -268,7 +273,7 @@ class SettraceRecorder:
         """Re-arm this thread: budgets are full again and the running chain is stated anew."""
         for locals_of in self._locals:
             for _, local in list(locals_of.values()):
-                local(None, "rearm", None)
+                local(None, "rearm", self.line_budget)
         self.hot_now.clear()
         self._state_anew(frame)
 
@@ -278,6 +283,7 @@ class SettraceRecorder:
         if enter is None:
             return
         self._off.discard(ident)
+        self._settle(ident, frame)
         _, _, append, _, forget_modules = self._pushers[ident]
         append(time.time_ns())
         append(CLEAR)
@@ -287,6 +293,9 @@ class SettraceRecorder:
 
     def take(self) -> list[ThreadRecords]:
         alive = {thread.ident for thread in threading.enumerate()}
+        current = sys._current_frames()
+        for ident in list(self._lost):
+            self._settle(ident, current.get(ident))
         result = []
         for own in self._threads:
             count = len(own.records) & ~1
@@ -301,11 +310,40 @@ class SettraceRecorder:
         self._threads = [t for t, r in zip(self._threads, result) if not r.finished or t.records]
         return result
 
-    def take_up(self, frame: FrameType | None) -> bool:
-        """On a thread whose recording a hot loop switched off: record again, unless that loop is still running. Returns
-        whether the thread is being recorded."""
+    def _chain(self, frame: FrameType | None) -> list[tuple[int, CodeType]]:
+        """Recorded frames from the outermost to this one, by identity: holding them would keep their variables alive."""
+        chain = []
+        while frame is not None:
+            if frame.f_code is not self._module_call and self._recorded(frame):
+                chain.append((id(frame), frame.f_code))
+            frame = frame.f_back
+        return chain[::-1]
+
+    def _settle(self, ident: int, frame: FrameType | None) -> None:
+        """What was surely running while a thread was not recorded: the frames of before that are still there."""
+        lost = self._lost.pop(ident, None)
+        if lost is None:
+            return
+        own, at, before = lost
+        common = 0
+        for old, new in zip(before, self._chain(frame)):
+            if old != new:
+                break
+            common += 1
+        if at < len(own.records) and own.records[at] == LOST:
+            own.records[at] = LOST - common
+
+    def take_up(self, frame: FrameType | None, at_step: bool = False) -> bool:
+        """On a thread whose recording a hot loop switched off: record again, unless that loop is still running. At a
+        step's end hot code gets a small budget again. Returns whether the thread is being recorded."""
         if threading.get_ident() not in self._off:
             return True
+        if at_step:
+            for locals_of in self._locals:
+                for code, local in list(locals_of.values()):
+                    if code in self.hot_now:
+                        local(None, "rearm", STEP_BUDGET)
+            self.hot_now.clear()
         innermost = frame
         while innermost is not None and not self._recorded(innermost):
             innermost = innermost.f_back

@@ -59,7 +59,10 @@ def test_ops_of_the_hot_function_are_known_by_function(run: RunReader) -> None:
     last = max(line for _, _, line in code.co_lines() if line)
     found = {step: rest for step, *rest in lines(run, "aten::mul")}
     assert found[0] == ["spin", "exact", code.co_firstlineno + 4, None]
-    assert found[2] == ["spin", "coarse", code.co_firstlineno, last]
+    assert found[2][1] == "coarse"
+    # The loop may have ended by the time recording was taken up: then only its caller is certain.
+    assert found[2] == ["spin", "coarse", code.co_firstlineno, last] or found[2][0] == "run"
+    assert found[3] == ["spin", "exact", code.co_firstlineno + 4, None]
 
 
 def test_recording_is_exact_again_after_a_step(run: RunReader) -> None:
