@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from explorer.analysis.capture_windows import CAPTURE_WINDOWS
 from explorer.analysis.device_peaks import DEVICE_PEAKS
+from explorer.analysis.kernel_sequences import KERNEL_SEQUENCES
 from explorer.analysis.neuron.computed_tables import NEURON_COMPUTED
 from explorer.analysis.op_work import OP_WORK
 from explorer.analysis.rank_info import RANK_INFO
@@ -83,6 +84,7 @@ COMPUTED: dict[str, tuple[Table, str]] = {
     "critical_path": (CRITICAL_PATH, "explorer.analysis.critical_path.compute"),
     "rank_info": (RANK_INFO, "explorer.analysis.rank_info"),
     "device_peaks": (DEVICE_PEAKS, "explorer.analysis.device_peaks"),
+    "kernel_sequences": (KERNEL_SEQUENCES, "explorer.analysis.kernel_sequences"),
     "op_work": (OP_WORK, "explorer.analysis.op_work"),
     "capture_windows": (CAPTURE_WINDOWS, "explorer.analysis.capture_windows"),
     "job_path": (JOB_PATH, "explorer.analysis.ranks.job_path"),

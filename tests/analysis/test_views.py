@@ -377,3 +377,32 @@ def test_opening_what_is_no_run(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match="is not a run"):
         open_run(tmp_path / "empty")
+
+
+def test_phases_shapes_steps_and_totals(training: Run) -> None:
+    phases = {row["phase"]: row for row in training.view("phases").rows()}
+    names = ("host_ns", "sync_ns", "device_ns", "communication_ns", "ops", "kernels")
+    assert {phase: pick(row, *names) for phase, row in phases.items()} == {
+        "forward": (300, 0, 100, 0, 2, 1),
+        "backward": (200, 0, 300, 0, 1, 1),
+        None: (200, 180, 20, 0, 1, 1),
+    }
+    (shaped,) = training.view("ops_by_shape").rows()
+    assert pick(shaped, "name", "shapes", "calls", "total_ns", "self_ns") == (
+        "aten::linear",
+        "[[2,3]]",
+        1,
+        300,
+        200,
+    )
+    by_step = {
+        row["name"]: pick(row, "step", "calls", "device_ns") for row in training.view("ops_by_step").rows()
+    }
+    assert by_step["aten::addmm"] == (0, 1, 100)
+    totals = {row["name"]: pick(row, "device_ns", "kernels") for row in training.view("op_totals").rows()}
+    assert totals == {
+        "aten::linear": (100, 1),
+        "aten::addmm": (100, 1),
+        "AddmmBackward0": (300, 1),
+        "aten::item": (20, 1),
+    }
