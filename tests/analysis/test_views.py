@@ -406,3 +406,21 @@ def test_phases_shapes_steps_and_totals(training: Run) -> None:
         "AddmmBackward0": (300, 1),
         "aten::item": (20, 1),
     }
+
+
+def test_health_of_launches(tmp_path: Path) -> None:
+    run = make_run(
+        tmp_path,
+        [
+            event(1, "runtime", "cudaLaunchKernel", 0, 10),
+            event(2, "runtime", "cudaLaunchKernel", 20, 30),
+            event(3, "runtime", "cudaEventQuery", 40, 50),
+            event(4, "kernel", "k", 60, 70, STREAM, launch_id=1),
+            event(5, "runtime", "cudaMemcpyAsync", 80, 90),
+            event(6, "copy", "Memcpy", 75, 95, STREAM, launch_id=5),
+        ],
+    )
+    rows = by(run, "run_health", "kind")
+    assert pick(rows["launches_without_device_work"], "count", "severity") == (1, "warning")
+    assert rows["launches_without_device_work"]["message"].startswith("1 of 2 launching calls")
+    assert rows["device_work_before_its_launch"]["count"] == 1

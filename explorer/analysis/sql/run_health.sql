@@ -28,6 +28,25 @@ WITH kinds AS (
         JOIN device_tracks AS d ON d.rank = e.rank AND d.track_id = e.track_id
         WHERE category IN ('kernel', 'copy', 'fill', 'collective', 'instruction', 'dma'))
     GROUP BY rank, track_id
+), launching AS (
+    -- Names of calls that launched something in this run; another call of such a name should have too.
+    SELECT DISTINCT h.rank, h.name
+    FROM events AS e
+    JOIN events AS h ON h.rank = e.rank AND h.event_id = e.launch_id
+    WHERE h.category = 'runtime' AND h.name ILIKE '%launch%'
+), calls AS (
+    SELECT h.rank, count(*) AS launches, count(*) FILTER (k.launch_id IS NULL) AS idle_launches
+    FROM events AS h
+    JOIN launching AS l ON l.rank = h.rank AND l.name = h.name
+    LEFT JOIN (SELECT DISTINCT rank, launch_id FROM events WHERE launch_id IS NOT NULL) AS k ON k.rank = h.rank AND k.launch_id = h.event_id
+    WHERE h.category = 'runtime'
+    GROUP BY h.rank
+), early_work AS (
+    SELECT e.rank, count(*) AS early
+    FROM events AS e
+    JOIN events AS h ON h.rank = e.rank AND h.event_id = e.launch_id
+    WHERE e.start_ns < h.start_ns
+    GROUP BY e.rank
 ), seen AS (
     SELECT rank, 'unlinked_kernels' AS kind, 'warning' AS severity, unlaunched AS count,
            unlaunched || ' of ' || device_events || ' device events have no launching call in the trace' AS message,
@@ -46,6 +65,16 @@ WITH kinds AS (
     UNION ALL
     SELECT rank, 'no_shapes', 'info', ops, 'No op carries input shapes', 'Record with record_shapes', 'roofline'
     FROM ops WHERE shaped = 0
+    UNION ALL
+    SELECT rank, 'launches_without_device_work', CASE WHEN idle_launches * 10 > launches THEN 'warning' ELSE 'info' END, idle_launches,
+           idle_launches || ' of ' || launches || ' launching calls have no device work in the trace',
+           'Stop recording only after a synchronisation, and look for dropped device records', 'launches, gaps, critical-path'
+    FROM calls WHERE idle_launches > 0
+    UNION ALL
+    SELECT rank, 'device_work_before_its_launch', 'warning', early,
+           early || ' device events begin before the call that launched them: the clocks of host and device disagree',
+           NULL, 'launches, gaps, critical-path'
+    FROM early_work WHERE early > 0
     UNION ALL
     SELECT rank, 'overlaps_on_stream', 'info', sum(overlap_count)::BIGINT,
            sum(overlap_count)::BIGINT || ' device events begin before the previous one of their stream has ended; times are unions',
