@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from explorer.analysis.critical_path.host_lane import NOTHING, Ints, Pieces, at
-from explorer.analysis.critical_path.rank_events import PASSIVE, RankEvents
+from explorer.analysis.critical_path.rank_events import BY_STATE, PASSIVE, RankEvents
 from explorer.analysis.critical_path.walk import HOST, KINDS, Path
 
 if TYPE_CHECKING:
@@ -78,7 +78,8 @@ def pieces(events: RankEvents, path: Path) -> tuple[Ints, Ints, np.ndarray, Ints
     kind[quiet & known] = "python"
     kind[quiet & ~known] = "idle"
     own = np.where(event >= 0, events.site[np.maximum(event, 0)], 0)
-    site = np.where(quiet | (on_host & (own == 0)), state, own)
+    by_state = on_host & (state > 0) & np.isin(events.category[np.maximum(event, 0)], BY_STATE) & (event >= 0)
+    site = np.where(quiet | by_state | (on_host & (own == 0)), state, own)
     return _joined(start, duration, kind, event, site, events.steps.start)
 
 

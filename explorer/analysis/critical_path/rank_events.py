@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 PASSIVE = ("python", "annotation", "step", "other", "overhead")
 """Host categories that name a range but are no work of their own."""
 
+BY_STATE = ("data",)
+"""Host categories whose time belongs to the line that was executing inside them, where that was recorded: a DataLoader
+without workers runs the dataset's own code."""
+
 _EVENTS = """
 SELECT e.event_id, coalesce(e.parent_id, -1) AS parent_id, e.track_id, e.category, e.start_ns,
        e.start_ns + e.duration_ns AS end_ns, coalesce(e.launch_id, -1) AS launch_id,

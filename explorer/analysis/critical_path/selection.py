@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from explorer.analysis.critical_path.host_lane import Ints
-from explorer.analysis.critical_path.rank_events import RankEvents, row_numbers
+from explorer.analysis.critical_path.rank_events import BY_STATE, RankEvents, row_numbers
 from explorer.analysis.critical_path.replay import Floats, Replay
 from explorer.model.errors import UsageError
 
@@ -108,6 +108,7 @@ def select_sites(engine: Engine, replay: Replay, sites: Ints) -> Selection:
     # An op is charged to its own line only; Python around it to the line that was executing.
     event = np.maximum(replay.lane_event, 0)
     attributed = (replay.lane_event >= 0) & (events.site[event] > 0)
+    attributed &= ~(np.isin(events.category[event], BY_STATE) & (replay.lane_state > 0))
     return Selection(np.where(attributed, share[event], own_line.astype(np.float64)), share)
 
 

@@ -88,6 +88,16 @@ def test_cpu_run_is_its_host_lane(tmp_path: Path) -> None:
     ]
 
 
+def test_a_fetch_belongs_to_the_line_that_ran_in_it(tmp_path: Path) -> None:
+    rows = path_of(tmp_path, [event(1, 1, "data", 0, 40, site_id=5)], [(0, 50)], states=[(10, 30, 6)])
+    assert rows == [
+        (0, 10, "data", 1, 5),
+        (10, 30, "data", 1, 6),
+        (30, 40, "data", 1, 5),
+        (40, 50, "idle", None, None),
+    ]
+
+
 def test_sync_leads_to_the_device_and_back_to_the_launch(tmp_path: Path) -> None:
     rows = path_of(
         tmp_path,
