@@ -150,24 +150,22 @@ def _candidate(
         f"SELECT start_ns, start_ns + duration_ns AS end_ns FROM ({draft.affected})"
     ).arrow()
     time = Intervals.of(table.column("start_ns").to_numpy(), table.column("end_ns").to_numpy())
-    own, steady = 1.0, True
-    saving = draft.saving
+    own, from_mean, from_median, steady = 1.0, 1.0, 1.0, True
     if draft.side == "host":
         per_step = _per_step(time, context.scope)
-        steady = bool(np.median(per_step) > 0)
+        mean, median = float(per_step.mean()), float(np.median(per_step))
+        steady = median > 0
+        if steady:
+            typical = _typical_ns(per_step, context.scope)
+            from_mean, from_median = typical / mean, typical / median
         if time.total_ns:
             own = 1 - cost.inside_ns(time) / time.total_ns
-        saving = _scaled(draft.saving, own * _quiet_over_mean(per_step, context.scope) if steady else own)
-    line_factor = saving.expected / max(1, draft.saving.expected) if draft.saving.expected else own
+    saving = _scaled(draft.saving, own * from_mean)
     if replay and steady and (draft.side == "host" or context.knows_device_waits):
         # What most steps do not have (a checkpoint every tenth step) a replay of the median step cannot see.
         replayed = replay(draft, context.scope)
-        if replayed and draft.side == "host":
-            replayed = _scaled(
-                replayed, own * _quiet_over_median(_per_step(time, context.scope), context.scope)
-            )
-        saving = replayed or saving
-    return _Candidate(rule, draft, time, saving, line_factor)
+        saving = _scaled(replayed, own * from_median) if replayed else saving
+    return _Candidate(rule, draft, time, saving, own * from_mean)
 
 
 def _per_step(time: Intervals, scope: StepScope) -> Times:
@@ -176,25 +174,14 @@ def _per_step(time: Intervals, scope: StepScope) -> Times:
     return time.covered_before(bounds[:, 1]) - time.covered_before(bounds[:, 0])
 
 
-def _quiet_share(per_step: Times, scope: StepScope) -> float:
-    """Part of the step that is affected in the quieter half of the steps, which other programs on the machine disturbed
-    least: numerator and denominator of the same steps, so that what disturbance is left hits both."""
+def _typical_ns(per_step: Times, scope: StepScope) -> float:
+    """Affected time of the median step: its length times the median part of a step that is affected.
+
+    The part is taken step by step, because what disturbs a step (other programs on the machine) stretches its affected
+    and its other time alike, and the median because single interruptions do not.
+    """
     bounds = np.array(scope.spans, dtype=np.int64)
-    length = bounds[:, 1] - bounds[:, 0]
-    quiet = length <= np.median(length)
-    return float(per_step[quiet].sum() / max(1, length[quiet].sum()))
-
-
-def _quiet_over_mean(per_step: Times, scope: StepScope) -> float:
-    """From a mean over all steps to the median step, with the share of the quiet ones."""
-    mean = float(per_step.mean())
-    return _quiet_share(per_step, scope) * scope.median_ns / mean if mean else 1.0
-
-
-def _quiet_over_median(per_step: Times, scope: StepScope) -> float:
-    """From a median over all steps to the median step, with the share of the quiet ones."""
-    median = float(np.median(per_step))
-    return _quiet_share(per_step, scope) * scope.median_ns / median if median else 1.0
+    return float(np.median(per_step / np.maximum(1, bounds[:, 1] - bounds[:, 0]))) * scope.median_ns
 
 
 def _without_symptoms(candidates: list[_Candidate]) -> list[_Candidate]:
