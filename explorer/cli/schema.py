@@ -18,6 +18,9 @@ def command(
         str | None, typer.Argument(metavar="[TABLE]", help="A table or view", show_default=False)
     ] = None,
     json: JsonOption = False,
+    document: Annotated[
+        bool, typer.Option("--document", help="The JSON Schema of a document such as findings or lines")
+    ] = False,
 ) -> None:
     """Every table and view of a run, and every column with its type, unit and meaning.
 
@@ -26,6 +29,13 @@ def command(
     from explorer.cli.output import print_json
 
     found = described()
+    if document or (json and name in _only_documents(found)):
+        from explorer.agent.json_schema import DOCUMENTS, json_schema
+
+        if name is None:
+            raise UsageError("Say which document.", f"Documents: {', '.join(DOCUMENTS)}.")
+        print_schema(json_schema(name))
+        return
     if name is not None and name not in found:
         from difflib import get_close_matches
 
@@ -45,13 +55,28 @@ def command(
         _print_all(shown)
 
 
+def _only_documents(found: dict[str, dict[str, Any]]) -> set[str]:
+    """Documents whose name is no table or view."""
+    from explorer.agent.json_schema import DOCUMENTS
+
+    return set(DOCUMENTS) - set(found)
+
+
+def print_schema(document: dict[str, Any]) -> None:
+    """Print a JSON Schema, whose first key is the dialect."""
+    import json
+
+    print(json.dumps(document, indent=1))
+
+
 def described() -> dict[str, dict[str, Any]]:
     """Every table and view by name: kind, doc, columns (name, type, unit, nullable, doc)."""
+    from explorer.analysis.computed import COMPUTED
     from explorer.analysis.view import all_views
     from explorer.model.tables import TABLES
 
     found: dict[str, dict[str, Any]] = {}
-    for table in TABLES.values():
+    for table in (*TABLES.values(), *(spec for spec, _ in COMPUTED.values())):
         columns = [
             {"name": c.name, "type": c.type, "unit": c.unit, "nullable": c.nullable, "doc": c.doc}
             for c in table.columns
