@@ -265,10 +265,10 @@ def _steps(events: Events, launch: Codes) -> tuple[Codes, list[dict[str, Any]]]:
             here: Ints = np.flatnonzero(events.track[ranges] == track)
             here = here[np.argsort(events.start[ranges[here]], kind="stable")]
             loose = np.flatnonzero(events.on_device & (events.track == track) & (step < 0))
-            place = np.searchsorted(events.start[ranges[here]], events.start[loose], "right") - 1
-            ends_ = events.start[ranges[here]] + events.duration[ranges[here]]
-            fits = (place >= 0) & (events.start[loose] < ends_[np.maximum(place, 0)])
-            step[loose[fits]] = of_range[here[place[fits]]]
+            among = np.searchsorted(events.start[ranges[here]], events.start[loose], "right") - 1
+            ends_at = events.start[ranges[here]] + events.duration[ranges[here]]
+            fits = (among >= 0) & (events.start[loose] < ends_at[np.maximum(among, 0)])
+            step[loose[fits]] = of_range[here[among[fits]]]
     return step, rows
 
 

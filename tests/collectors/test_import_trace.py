@@ -1,0 +1,158 @@
+"""Ranks, outputs, the cache, and the verbs import and cache."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from explorer.cli.main import main
+from explorer.collectors.import_trace import cached_run, import_trace
+from explorer.collectors.kineto import reading
+from explorer.collectors.options import ImportOptions
+from explorer.collectors.run_cache import RunCache
+from explorer.model.errors import InputError, UsageError
+from explorer.store.reader import RunReader
+from tests.traces import trace
+
+
+def text(rank: int | None = None, count: int = 3, shift: int = 0) -> str:
+    head = {} if rank is None else {"distributedInfo": {"backend": "nccl", "rank": rank, "world_size": 4}}
+    events = [
+        {"ph": "X", "cat": "cpu_op", "name": f"op{i}", "pid": 1, "tid": 1, "ts": shift + 10 * i, "dur": 5}
+        for i in range(count)
+    ]
+    return json.dumps({**head, "traceEvents": events})
+
+
+def ranks_of(directory: str) -> dict[int, str]:
+    reader = RunReader(directory)
+    return {rank: manifest.inputs[0]["rank_from"] for rank, manifest in reader.manifests.items()}
+
+
+def test_ranks_from_the_trace_then_the_name_then_the_order(tmp_path: Path) -> None:
+    folder = tmp_path / "ranks"
+    folder.mkdir()
+    (folder / "a.json").write_text(text(rank=3))
+    (folder / "trace_rank-1.json").write_text(text())
+    (folder / "worker0_step_12.json.gz").write_bytes(gzip.compress(text().encode()))
+    (folder / "z.json").write_text(text())
+    (folder / "notes.txt").write_text("no trace")
+    (folder / "config.json").write_text('{"batch": 4}')
+    report = import_trace(folder, tmp_path / "run")
+    assert report.ranks == [0, 1, 2, 3]
+    assert ranks_of(report.directory) == {0: "file name", 1: "file name", 2: "order", 3: "distributedInfo"}
+    reader = RunReader(report.directory)
+    assert reader.manifests[3].world_size == 4
+    kinds = {(row["rank"], row["kind"]) for row in reader.read("health").to_pylist()}
+    assert (2, "rank_by_order") in kinds
+    assert reader.read("events").num_rows == 12
+
+
+def test_the_same_rank_twice_is_kept_apart(tmp_path: Path) -> None:
+    for name in ("a.json", "b.json"):
+        (tmp_path / name).write_text(text(rank=0))
+    report = import_trace([tmp_path / "a.json", tmp_path / "b.json"], tmp_path / "run")
+    assert ranks_of(report.directory) == {0: "distributedInfo", 1: "order"}
+
+
+def test_an_unreadable_rank_costs_only_itself(tmp_path: Path) -> None:
+    (tmp_path / "rank0.json").write_text(text())
+    (tmp_path / "rank1.json").write_text('{"schemaVersion": 1, "oth')
+    report = import_trace([tmp_path / "rank0.json", tmp_path / "rank1.json"], tmp_path / "run")
+    assert (report.ranks, report.exit_code) == ([0], 4)
+    assert [os.path.basename(path) for path, _ in report.skipped] == ["rank1.json"]
+
+
+def test_a_finished_run_is_never_overwritten(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text(text())
+    first, second = (import_trace(tmp_path / "a.json", tmp_path / "run").directory for _ in range(2))
+    assert (os.path.basename(first), os.path.basename(second)) == ("run", "run-2")
+
+
+def test_outputs_that_cannot_be(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text(text())
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "x").write_text("x")
+    for name in ("file", "full", "file/run"):
+        with pytest.raises(UsageError):
+            import_trace(tmp_path / "a.json", tmp_path / name)
+    with pytest.raises(UsageError):
+        import_trace(
+            [tmp_path / "a.json", tmp_path / "a.json"], tmp_path / "run", options=ImportOptions(rank=1)
+        )
+    with pytest.raises(InputError):
+        import_trace(tmp_path / "full", tmp_path / "run")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["a.json", "file", "full"]
+
+
+def test_worker_processes_give_the_same_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = trace("amd/tl_normalization_layer_test.json.gz")
+    alone = RunReader(import_trace(path, tmp_path / "alone").directory)
+    monkeypatch.setattr(reading, "PARALLEL_BYTES", 1)
+    monkeypatch.setattr(reading, "MANY_ROWS", 1)
+    monkeypatch.setattr("explorer.collectors.kineto.splitter.TraceText.chunk_bytes", 1 << 18)
+    shown: list[tuple[int, int | None]] = []
+    report = import_trace(
+        path,
+        tmp_path / "many",
+        options=ImportOptions(processes=2),
+        progress=lambda done, total: shown.append((done, total)),
+    )
+    many = RunReader(report.directory)
+    for table in ("events", "tracks", "memory_events", "source_rows", "sites", "stacks", "modules", "edges"):
+
+        def ordered(reader: RunReader, table: str = table) -> list[Any]:
+            return sorted(json.dumps(row, sort_keys=True) for row in reader.read(table).to_pylist())
+
+        assert ordered(alone) == ordered(many), table
+    assert shown
+    assert all(0 <= done <= (total or 0) for done, total in shown)
+
+
+def test_the_cache_is_keyed_by_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NEURON_EXPLORER_CACHE", str(tmp_path / "cache"))
+    path = tmp_path / "a.json"
+    path.write_text(text())
+    first = cached_run(path)
+    made = os.stat(os.path.join(first, "manifests", "rank-0.json")).st_mtime_ns
+    assert cached_run(path) == first
+    os.utime(path, (1, 1))
+    assert cached_run(path) == first
+    assert os.stat(os.path.join(first, "manifests", "rank-0.json")).st_mtime_ns == made
+    path.write_text(text(count=4))
+    second = cached_run(path)
+    assert second != first
+    assert RunReader(second).read("events").num_rows == 4
+    assert [entry.sources for entry in RunCache().entries()] == [[str(path)]] * 2
+    count, freed = RunCache().clear()
+    assert count == 2
+    assert freed > 0
+    assert RunCache().entries() == []
+
+
+def test_verbs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("NEURON_EXPLORER_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "step.pt.trace.json").write_text(text())
+    assert main(["import", "step.pt.trace.json"]) == 0
+    assert capsys.readouterr().err.rstrip().endswith("run: runs/step")
+    assert main(["import", "step.pt.trace.json", "-o", "out", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["schema"] == "neuron-explorer/import/1"
+    assert (document["events"], document["ranks"], document["exit_code"]) == (3, [0], 0)
+    (tmp_path / "cut.json").write_text(text()[:-40])
+    assert main(["import", "cut.json", "-o", "cut"]) == 4
+    assert "lost or repaired" in capsys.readouterr().err
+    assert main(["import", "none.json"]) == 3
+    assert main(["ops", "step.pt.trace.json"]) == 0
+    capsys.readouterr()
+    assert main(["cache", "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["entries"]) == 1
+    assert main(["cache", "clear"]) == 0
+    assert main(["cache", "shrink"]) == 2
