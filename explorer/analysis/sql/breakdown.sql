@@ -21,33 +21,34 @@
 --   communication_overlap_ns BIGINT ns Communication hidden under compute
 --   copy_overlap_ns BIGINT ns Copies hidden under compute or communication
 --   busy_ns BIGINT ns Time in which anything ran
-WITH boundaries AS (
-    SELECT rank, device, start_ns AS at_ns, (class = 'compute')::INT AS compute, (class = 'communication')::INT AS communication,
-           (class = 'copy')::INT AS copy, 0 AS number, 0 AS recorded
-    FROM work_intervals
+WITH devices AS MATERIALIZED (
+    SELECT * FROM rank_devices
+), marks AS (
+    SELECT rank, start_ns AS at_ns, number, 0 AS recorded FROM step_windows
     UNION ALL
-    SELECT rank, device, end_ns, -(class = 'compute')::INT, -(class = 'communication')::INT, -(class = 'copy')::INT, 0, 0
-    FROM work_intervals
+    SELECT rank, end_ns, -number, 0 FROM step_windows
     UNION ALL
-    SELECT rank, device, start_ns, 0, 0, 0, number, 0 FROM step_windows JOIN rank_devices USING (rank)
+    SELECT rank, unnest([start_ns, end_ns]), 0, unnest([1, -1]) FROM rank_extent
     UNION ALL
-    SELECT rank, device, end_ns, 0, 0, 0, -number, 0 FROM step_windows JOIN rank_devices USING (rank)
+    SELECT rank, unnest([start_ns, end_ns]), 0, unnest([-1, 1]) FROM capture_pauses
+), work AS (
+    SELECT place, start_ns, end_ns, (class = 'compute')::INT AS compute, (class = 'communication')::INT AS communication,
+           (class = 'copy')::INT AS copy
+    FROM work_intervals JOIN devices USING (rank, device)
+), boundaries AS (
+    SELECT place, start_ns AS at_ns, compute, communication, copy, 0 AS number, 0 AS recorded FROM work
     UNION ALL
-    SELECT rank, device, start_ns, 0, 0, 0, 0, 1 FROM rank_extent JOIN rank_devices USING (rank)
+    SELECT place, end_ns, -compute, -communication, -copy, 0, 0 FROM work
     UNION ALL
-    SELECT rank, device, end_ns, 0, 0, 0, 0, -1 FROM rank_extent JOIN rank_devices USING (rank)
-    UNION ALL
-    SELECT rank, device, start_ns, 0, 0, 0, 0, -1 FROM capture_pauses JOIN rank_devices USING (rank)
-    UNION ALL
-    SELECT rank, device, end_ns, 0, 0, 0, 0, 1 FROM capture_pauses JOIN rank_devices USING (rank)
+    SELECT place, at_ns, 0, 0, 0, number, recorded FROM marks JOIN devices USING (rank)
 ), segments AS (
-    SELECT rank, device, at_ns, lead(at_ns) OVER sweep - at_ns AS length_ns, sum(compute) OVER sweep > 0 AS compute,
+    SELECT place, at_ns, lead(at_ns) OVER sweep - at_ns AS length_ns, sum(compute) OVER sweep > 0 AS compute,
            sum(communication) OVER sweep > 0 AS communication, sum(copy) OVER sweep > 0 AS copy,
            (sum(number) OVER sweep)::BIGINT AS number, sum(recorded) OVER sweep > 0 AS recorded
     FROM boundaries
-    WINDOW sweep AS (PARTITION BY rank, device ORDER BY at_ns)
+    WINDOW sweep AS (PARTITION BY place ORDER BY at_ns)
 ), totals AS (
-    SELECT rank, device, number, min(at_ns) AS start_ns, sum(length_ns) AS wall_ns,
+    SELECT place, number, min(at_ns) AS start_ns, sum(length_ns) AS wall_ns,
            sum(length_ns) FILTER (compute) AS compute_ns,
            sum(length_ns) FILTER (communication AND NOT compute) AS exposed_communication_ns,
            sum(length_ns) FILTER (copy AND NOT compute AND NOT communication) AS exposed_copy_ns,
@@ -55,16 +56,17 @@ WITH boundaries AS (
            sum(length_ns) FILTER (copy) AS copy_ns
     FROM segments
     WHERE length_ns > 0 AND (recorded OR number > 0)
-    GROUP BY rank, device, number
+    GROUP BY place, number
 ), whole AS (
-    SELECT t.rank, t.device, t.number, s.step, s.complete, s.phase, t.start_ns,
+    SELECT d.rank, d.device, t.number, s.step, s.complete, s.phase, t.start_ns,
            coalesce(s.wall_ns, t.wall_ns)::BIGINT AS wall_ns,
            coalesce(t.compute_ns, 0)::BIGINT AS compute_ns,
            coalesce(t.exposed_communication_ns, 0)::BIGINT AS exposed_communication_ns,
            coalesce(t.exposed_copy_ns, 0)::BIGINT AS exposed_copy_ns,
            coalesce(t.communication_ns, 0)::BIGINT AS communication_ns, coalesce(t.copy_ns, 0)::BIGINT AS copy_ns
     FROM totals AS t
-    LEFT JOIN step_windows AS s ON s.rank = t.rank AND s.number = t.number
+    JOIN devices AS d USING (place)
+    LEFT JOIN step_windows AS s ON s.rank = d.rank AND s.number = t.number
 )
 SELECT rank, device, step, complete, phase, start_ns, wall_ns, compute_ns, exposed_communication_ns, exposed_copy_ns,
        wall_ns - compute_ns - exposed_communication_ns - exposed_copy_ns AS idle_ns,

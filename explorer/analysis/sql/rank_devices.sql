@@ -3,6 +3,9 @@
 -- Columns
 --   rank INTEGER - Process rank
 --   device VARCHAR - Device as text
-SELECT DISTINCT rank, device FROM device_events
-UNION ALL
-SELECT rank, 'cpu' AS device FROM rank_extent WHERE NOT has_device_work
+--   place BIGINT - Number of the device over all ranks, from 1: sorts faster than the text
+SELECT rank, device, row_number() OVER (ORDER BY rank, device) AS place
+FROM (
+    SELECT DISTINCT rank, device FROM device_events
+    UNION ALL
+    SELECT rank, 'cpu' AS device FROM rank_extent WHERE NOT has_device_work)
