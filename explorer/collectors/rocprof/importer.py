@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from explorer.collectors.device_work import call_category, collective_operation, work_category
 from explorer.collectors.import_session import ImportSession
-from explorer.collectors.json_document import read_document
+from explorer.collectors.json_document import Document, read_document
 from explorer.collectors.options import DEFAULTS, ImportOptions
 from explorer.collectors.row_buffer import attributes_json
 from explorer.collectors.source import Source
@@ -44,9 +46,7 @@ def recognises(source: Source) -> bool:
 
 def import_source(source: Source, writer: RunWriter, options: ImportOptions = DEFAULTS) -> None:
     """Read a result file; one with several processes becomes one rank with several processes."""
-    content = read_content(source)
-    document = read_document(content.data, source.path)
-    del content
+    document = _document(read_content(source).data, source.path)
     tools = document.value.get(KEY) if isinstance(document.value, dict) else None
     if isinstance(tools, dict):
         tools = [tools]
@@ -64,6 +64,35 @@ def import_source(source: Source, writer: RunWriter, options: ImportOptions = DE
         "no_absolute_time", "info", 1, "rocprofv3 counts time from the machine's start, not from an epoch."
     )
     session.close()
+
+
+def _document(data: bytes, path: str) -> Document:
+    """The file with its records still as text, decoded one by one later; a broken file is decoded whole.
+
+    Decoded at once, records take about ten times the file's size.
+    """
+    try:
+        outer = msgspec.json.decode(data, type=dict[str, list[dict[str, msgspec.Raw]]])
+        tools = [{name: _part(name, raw) for name, raw in tool.items()} for tool in outer[KEY]]
+    except (msgspec.MsgspecError, KeyError, RecursionError, UnicodeDecodeError):
+        return read_document(data, path)
+    return Document({KEY: tools})
+
+
+def _part(name: str, raw: msgspec.Raw) -> Any:
+    if name in ("buffer_records", "callback_records"):
+        return msgspec.json.decode(raw, type=dict[str, list[msgspec.Raw]])
+    return msgspec.json.decode(raw)
+
+
+def _decoded(row: Any) -> Any:
+    """A record; text that cannot be decoded comes back as text."""
+    if not isinstance(row, msgspec.Raw):
+        return row
+    try:
+        return msgspec.json.decode(row)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return bytes(row).decode("utf-8", "replace")
 
 
 class _Tool:
@@ -98,10 +127,13 @@ class _Tool:
         self.session.merged_rows(len(self.kernels))
         records = self.tool.get("buffer_records")
         records = records if isinstance(records, dict) else {}
-        dispatches = self._dicts(records.get("kernel_dispatch"))
-        self.by_stream = any(_handle(row.get("stream_id")) for row in dispatches)
+        dispatches = records.get("kernel_dispatch")
+        self.by_stream = any(
+            isinstance(row, dict) and _handle(row.get("stream_id"))
+            for row in map(_decoded, dispatches if isinstance(dispatches, list) else [])
+        )
         for name, rows in records.items():
-            for row in rows if isinstance(rows, list) else []:
+            for row in map(_decoded, rows if isinstance(rows, list) else []):
                 if not isinstance(row, dict):
                     self.session.quarantine({name: row}, "no_record")
                 elif name == "kernel_dispatch":
@@ -116,7 +148,7 @@ class _Tool:
                     self._keep(name, row)
         callbacks = self.tool.get("callback_records")
         for name, rows in (callbacks if isinstance(callbacks, dict) else {}).items():
-            for row in rows if isinstance(rows, list) else []:
+            for row in map(_decoded, rows if isinstance(rows, list) else []):
                 self._keep(name, row if isinstance(row, dict) else {"value": row})
         for name in ("code_objects", "host_functions", "counters", "summary"):
             for row in self._dicts(self.tool.get(name)):
