@@ -1,0 +1,65 @@
+"""Which steps findings speak about."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from explorer.analysis.engine import Engine
+from explorer.analysis.step_scope import StepScope, find_scope
+from explorer.store.reader import RunReader
+from explorer.store.writer import RunWriter
+
+
+def scope_of(directory: Path, steps: list[tuple[int, int, int, bool]], events: int = 1) -> StepScope:
+    """Steps as (rank, step, duration, complete), each rank's one after the other."""
+    for rank in sorted({row[0] for row in steps} or {0}):
+        with RunWriter(directory / "run", rank=rank) as writer:
+            start, rows = 1_000, []
+            for _, step, duration, complete in (row for row in steps if row[0] == rank):
+                rows.append({"step": step, "start_ns": start, "duration_ns": duration, "complete": complete})
+                start += duration
+            if rows:
+                writer.write("steps", rows)
+            event = {
+                "event_id": 1,
+                "track_id": 1,
+                "category": "op",
+                "name": "a",
+                "start_ns": 500,
+                "duration_ns": 40,
+                "self_ns": 40,
+            }
+            writer.write("events", [event][:events])
+    return find_scope(Engine(RunReader(directory / "run")))
+
+
+def test_the_slowest_rank_by_its_median(tmp_path: Path) -> None:
+    scope = scope_of(tmp_path, [(0, 1, 100, True), (0, 2, 100, True), (1, 1, 120, True), (1, 2, 130, True)])
+    assert (scope.rank, scope.median_ns, scope.numbers) == (1, 125, (1, 2))
+
+
+def test_incomplete_and_outlier_steps_are_left_out(tmp_path: Path) -> None:
+    rows = [(0, 0, 100, True), (0, 1, 100, True), (0, 2, 900, True), (0, 3, 110, True), (0, 4, 10, False)]
+    scope = scope_of(tmp_path, rows)
+    assert (scope.numbers, scope.all_numbers, scope.total_ns) == ((0, 1, 3), (0, 1, 2, 3), 310)
+    assert scope.where("e") == "e.rank = 0 AND e.step BETWEEN 0 AND 3 AND e.step NOT IN (2)"
+    assert scope.spans == ((1_000, 1_100), (1_100, 1_200), (2_100, 2_210))
+
+
+def test_a_long_first_step_is_warm_up(tmp_path: Path) -> None:
+    scope = scope_of(tmp_path, [(0, 0, 180, True), (0, 1, 100, True), (0, 2, 100, True)])
+    assert scope.numbers == (1, 2)
+
+
+def test_only_incomplete_steps_serve_where_there_are_no_others(tmp_path: Path) -> None:
+    scope = scope_of(tmp_path, [(0, 7, 100, False)])
+    assert (scope.numbers, scope.complete) == ((7,), False)
+
+
+def test_a_run_without_steps_is_one_step(tmp_path: Path) -> None:
+    scope = scope_of(tmp_path, [])
+    assert (scope.numbers, scope.count, scope.median_ns, scope.where("e")) == ((), 1, 40, "e.rank = 0")
+
+
+def test_a_run_without_events_is_empty(tmp_path: Path) -> None:
+    assert scope_of(tmp_path, [], events=0).total_ns == 0
