@@ -32,7 +32,7 @@ def command(
         int | None, typer.Option("--processes", min=1, help="Worker processes [default: by CPU count]")
     ] = None,
     memory: Annotated[
-        int, typer.Option("--memory-mib", min=128, help="Memory to use at most, in MiB")
+        int, typer.Option("--memory-mib", min=128, help="Memory for worker processes, in MiB: one per 256")
     ] = 1024,
     max_bytes: Annotated[
         int, typer.Option("--max-bytes", min=1, help="Refuse inputs that hold more bytes than this")

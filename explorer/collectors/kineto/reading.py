@@ -20,9 +20,15 @@ from explorer.collectors.workers import Workers
 
 PARALLEL_BYTES = 48 << 20
 """Decompressed size from which starting processes pays."""
+WORKER_BYTES = 256 << 20
+"""Memory a worker takes at most, as measured; so many workers run as the memory setting allows."""
 MANY_ROWS = 2_000_000
 EXPANSION = 12
 """How much a compressed trace is taken to expand by when deciding that."""
+
+
+def _processors() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def read_and_store(text: bytes, path: str) -> Distilled:
@@ -37,9 +43,9 @@ class Reader:
 
     def __init__(self, source: Source, options: ImportOptions) -> None:
         size = source.size_bytes * (1 if source.container == "plain" else EXPANSION)
-        wanted = options.processes or min(
-            len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, 8
-        )
+        # Each worker holds a few chunks as text, as columns and as compressed pages.
+        affordable = max(1, options.memory_bytes // WORKER_BYTES)
+        wanted = min(options.processes or min(_processors(), 8), affordable)
         self._count = wanted if size >= PARALLEL_BYTES and wanted > 1 else 0
         self._in_memory = size < 4 * PARALLEL_BYTES and not self._count
         self._progress = options.progress
