@@ -21,6 +21,15 @@ PROGRAMS_FILE = os.path.abspath(programs.__file__)
 ROOT = str(Path(__file__).resolve().parents[3]) + os.sep
 
 
+@pytest.fixture(autouse=True)
+def no_back_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The truth is asked in Python, thousands of calls for a few ops: recording would rightly back off from that."""
+    from explorer.collectors.lines import settrace_recorder
+
+    monkeypatch.setattr(settrace_recorder, "CALL_NS", 0)
+    monkeypatch.setattr(settrace_recorder, "RECORD_NS", 0)
+
+
 def is_user(file: str) -> bool:
     return (
         file == PROGRAMS_FILE
