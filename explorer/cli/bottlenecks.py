@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 SEVERITY_STYLES = {"high": "bold red", "medium": "yellow", "low": "cyan"}
 _LINES = 3
+_RULES = 4
 _INDENT = "        "
 
 
@@ -83,7 +84,10 @@ def print_findings(findings: Findings, *, limit: int = 10, evidence: bool = Fals
         for item in findings.not_checked:
             reasons.setdefault(item.reason, []).append(item.rule)
         for reason, rules in reasons.items():
-            print_hanging("  - ", Text.assemble(reason, (f": {', '.join(rules)}", "dim")), to=out)
+            # Whole families of rules lack the same input; --json lists every one.
+            more = f" and {len(rules) - _RULES} more" if len(rules) > _RULES + 1 else ""
+            names = ", ".join(rules[:_RULES] if more else rules)
+            print_hanging("  - ", Text.assemble(reason, (f": {names}{more}", "dim")), to=out)
     for row in findings.health:
         if row["severity"] != "info":
             print_hanging(Text(f"{row['severity']:<7}  ", style="yellow"), row["message"], to=out)
