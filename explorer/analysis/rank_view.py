@@ -90,3 +90,17 @@ def heat(grid: RankGrid, measure: str) -> tuple[list[list[float | None]], int, i
     low, high = min(known, default=0), max(known, default=0)
     span = max(high - low, 1)
     return [[None if v is None else (v - low) / span for v in row] for row in grid.values[measure]], low, high
+
+
+def telling_measure(grid: RankGrid) -> str:
+    """The measure in which ranks differ most, relative to its largest value; step time where nothing differs."""
+    if len(grid.ranks) < 2:
+        return "wall_ns"
+
+    def spread(measure: str) -> float:
+        values = [row[measure] or 0 for row in grid.ranks]
+        # A measure that is a sliver of the step tells nothing, however much it varies.
+        return (max(values) - min(values)) / max(max(row["wall_ns"] or 0 for row in grid.ranks), 1)
+
+    best = max(MEASURES, key=spread)
+    return best if spread(best) > 0 else "wall_ns"

@@ -77,6 +77,19 @@ async def test_overview_of_a_host_only_run_explains_the_host(make_app: Make) -> 
         assert {"op", "python"} <= set(parts)
 
 
+async def test_a_tall_terminal_shows_the_costliest_lines_too(make_app: Make) -> None:
+    app = make_app()
+    async with app.run_test(size=(120, 60)) as pilot:
+        await settle(pilot)
+        lines = app.screen.query_one("#top-lines", Table)
+        assert lines.display
+        assert lines.rows[0]["where"] == "train.py:12"
+        lines.focus()
+        await pilot.press("enter")
+        await settle(pilot)
+        assert app.current_mode == "source"
+
+
 async def test_health_says_what_is_doubtful(make_app: Make) -> None:
     app = make_app()
     async with app.run_test(size=(120, 36)) as pilot:
@@ -244,7 +257,9 @@ async def test_ranks_name_the_straggler(make_app: Make) -> None:
         await settle(pilot)
         assert "Rank 1 computes" in text_of(app, "#ranks-sentence")
         heat = app.screen.query_one(HeatMap)
-        await pilot.press("m", "down", "right", "right")
+        # Ranks differ in compute: that is what is shown first.
+        assert "compute" in text_of(app, "#ranks-title")
+        await pilot.press("down", "right", "right")
         assert (heat.rank, heat.step) == (1, 2)
         assert "rank 1, step 2" in text_of(app, "#ranks-status")
         assert heat.shares[1][2] == 1.0

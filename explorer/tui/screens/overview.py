@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 from textual import on
@@ -34,6 +34,18 @@ COLUMNS = (
     Column("saving_share_bar", "", "bar", width=10, rank=2),
 )
 
+LINES = (
+    Column("where", "Line", "path", flex=2),
+    Column("code", "Code", flex=3, rank=1),
+    Column("cost_ns", "host", "duration", width=9),
+    Column("device_ns", "device", "duration", width=9, optional=True),
+    Column("top_share", "share", "share", width=8),
+    Column("share_bar", "", "bar", width=10, rank=2),
+)
+TOP_LINES = 30
+TALL = 46
+"""Lines of a terminal that has room for the costliest lines as well."""
+
 
 class OverviewScreen(ExplorerScreen):
     """The answer first."""
@@ -64,18 +76,32 @@ class OverviewScreen(ExplorerScreen):
         yield StepBars(id="story-steps")
         yield Static("What to change", id="findings-title", classes="section")
         yield Table(COLUMNS, id="findings", empty="No bottleneck found by the rules that could be checked.")
+        yield Static("Costliest lines", id="top-lines-title", classes="section")
+        yield Table(LINES, id="top-lines", empty="No source line is known in this run. Record with lines on.")
 
     def on_mount(self) -> None:
         super().on_mount()
         self.query_one("#story-title", Static).update(Text(f"Opening {self.explorer.run_name} …"))
-        self.query_one(Table).loading_text = "Looking for bottlenecks…"
-        self.set_focus(self.query_one(Table))
+        table = self.query_one("#findings", Table)
+        table.loading_text = "Looking for bottlenecks…"
+        self.set_focus(table)
+
+    def on_resize(self) -> None:
+        if self.explorer.data is not None:
+            self._load_lines()
+
+    def _load_lines(self) -> None:
+        if self.size.height >= TALL:
+            from explorer.analysis.source_view import line_rows
+
+            self.ask("lines", line_rows, self._show_lines, key="line_rows")
 
     def load(self) -> None:
         from explorer.analysis.key_figures import overview
 
         self.ask("overview", overview, self._show, key="overview")
         self.ask("findings", lambda run: run.bottlenecks(), self._show_findings, key="findings")
+        self._load_lines()
 
     def _show(self, answer: Overview) -> None:
         self._overview = answer
@@ -94,10 +120,10 @@ class OverviewScreen(ExplorerScreen):
         stories = self._overview.stories if self._overview else ()
         ranks = len({each.rank for each in stories})
         place = story.device + (f", rank {story.rank}" if ranks > 1 else "")
+        if len(stories) > 1:
+            place += f" ({self._shown + 1} of {len(stories)})"
         how = f"mean of {story.count} steps" if story.has_steps else "whole recording, no steps in it"
         title.append(f"   {place} · {units.duration(story.mean_ns)} · {how}", style=f"not bold {muted}")
-        if len(stories) > 1:
-            title.append(f"   {self._shown + 1} of {len(stories)}, d for the next", style=f"not bold {muted}")
         self.query_one("#story-title", Static).update(title)
         self.query_one(StackedBar).show(
             [BarPart(part.key, part.label, part.duration_ns, part.share) for part in story.parts]
@@ -121,7 +147,17 @@ class OverviewScreen(ExplorerScreen):
             style=f"not bold {muted}",
         )
         self.query_one("#findings-title", Static).update(title)
-        self.query_one(Table).set_rows(finding_rows(findings))
+        self.query_one("#findings", Table).set_rows(finding_rows(findings))
+
+    def _show_lines(self, rows: list[dict[str, Any]]) -> None:
+        shown = [
+            {**r, "where": f"{r['file']}:{r['line']}", "share_bar": r["top_share"]} for r in rows[:TOP_LINES]
+        ]
+        self.query_one("#top-lines", Table).set_rows(shown)
+
+    @on(Table.Selected, "#top-lines")
+    def _open_line(self, event: Table.Selected) -> None:
+        self._show_source(event.row["file"], event.row["line"])
 
     @on(Table.Selected, "#findings")
     def _open_finding(self, event: Table.Selected) -> None:
@@ -140,15 +176,18 @@ class OverviewScreen(ExplorerScreen):
         screen.show_range(event.bar.rank, event.bar.start_ns, event.bar.start_ns + event.bar.wall_ns)
 
     def action_source(self) -> None:
-        row = self.query_one(Table).row
+        row = self.query_one("#findings", Table).row
         if row is None or not row.get("site_id"):
             self.app.notify("This finding names no line.", timeout=2)
             return
+        self._show_source(row["file"], row["line"])
+
+    def _show_source(self, file: str, line: int) -> None:
         from explorer.tui.screens.source import SourceScreen
 
         screen = self.explorer.go_to("source")
         assert isinstance(screen, SourceScreen)
-        screen.show_line(row["file"], row["line"])
+        screen.show_line(file, line)
 
     def action_next_device(self) -> None:
         if self._overview and self._overview.stories:
@@ -162,6 +201,6 @@ class OverviewScreen(ExplorerScreen):
             self.app.push_screen(HealthScreen())
 
     def action_copy(self) -> None:
-        row = self.query_one(Table).row
+        row = self.query_one("#findings", Table).row
         if row is not None:
             self.copy(f"{row['title']} ({row['where']}): {row['advice']}", "the finding")

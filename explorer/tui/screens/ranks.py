@@ -48,7 +48,7 @@ class RanksScreen(ExplorerScreen):
     def __init__(self) -> None:
         super().__init__()
         self._grid: RankGrid | None = None
-        self._measure = "wall_ns"
+        self._measure = ""
 
     def body(self) -> ComposeResult:
         yield Static(id="ranks-title", classes="section")
@@ -68,7 +68,10 @@ class RanksScreen(ExplorerScreen):
         self.ask("ranks", rank_grid, self._show, key="ranks")
 
     def _show(self, grid: RankGrid) -> None:
+        from explorer.analysis.rank_view import telling_measure
+
         self._grid = grid
+        self._measure = self._measure or telling_measure(grid)
         self.query_one("#ranks-sentence", Static).update(Text(grid.sentence))
         self.query_one(Table).set_rows(grid.ranks)
         self._show_measure()
@@ -119,6 +122,8 @@ class RanksScreen(ExplorerScreen):
     def action_measure(self, way: int) -> None:
         from explorer.analysis.rank_view import MEASURES
 
+        if self._grid is None:
+            return
         names = list(MEASURES)
         self._measure = names[(names.index(self._measure) + way) % len(names)]
         self._show_measure()

@@ -242,7 +242,8 @@ class TimelineView(ScrollView, can_focus=True):
         if row.first and line == 0:
             fold = "▸" if row.track.track_id in self.collapsed and len(row.track.lanes) > 1 else " "
             device = row.track.device
-            device = "" if device == "cpu" or row.track.label.startswith(device) else f"{device} "
+            narrow = self.label_cells < 20
+            device = "" if narrow or device == "cpu" or row.track.label.startswith(device) else f"{device} "
             text = f"{fold}{device}{row.track.label}"
         else:
             text = ""
