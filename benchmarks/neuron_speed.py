@@ -201,13 +201,16 @@ def _step(step: str, source: str, run: str) -> None:
 
         extra["events"] = import_session(source, run).events
     else:
-        from explorer.analysis.findings import find_neuron
+        from explorer.analysis.findings import all_rules, find
         from explorer.analysis.run import open_run
 
-        findings = find_neuron(open_run(run))
-        extra["findings"] = len(findings)
-    extra["seconds"] = time.perf_counter() - begin
-    extra["peak_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        rules = [rule for rule in all_rules() if rule.name.startswith("neuron_")]
+        extra["rules"] = len(rules)
+        extra["findings"] = len(find(open_run(run), rules=rules))
+    extra["seconds"] = round(time.perf_counter() - begin, 2)
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    extra["cpu_seconds"] = round(usage.ru_utime + usage.ru_stime, 2)
+    extra["peak_mb"] = round(usage.ru_maxrss / 1024)
     print(json.dumps(extra))
 
 
@@ -230,7 +233,12 @@ def main() -> None:
     imported = _child("import", str(folder), run)
     result: dict[str, Any] = {
         "rows": rows,
-        "import": imported | {"rows_per_second": round(rows / imported["seconds"])},
+        "instructions": options.instructions,
+        "import": imported
+        | {
+            "rows_per_second": round(rows / imported["seconds"]),
+            "instructions_per_second": round(options.instructions / imported["seconds"]),
+        },
         "rules": _child("rules", "", run),
     }
     print(json.dumps(result, indent=1))

@@ -155,6 +155,35 @@ class Relations:
             self._made.discard(name)
             raise
 
+    def _register_computed(self, name: str, table: pa.Table) -> None:
+        """Registered as it is; with dictionary-encoded columns (millions of rows of few words) copied with enumerations,
+        which DuckDB keeps in a byte or two and filters fast, and shown as text."""
+        words: dict[str, list[str]] = {}
+        for column in table.column_names:
+            if str(table.schema.field(column).type).startswith("dictionary"):
+                chunks = table.column(column).chunks
+                words[column] = sorted(
+                    {w for chunk in chunks for w in chunk.dictionary.to_pylist() if w is not None}
+                )
+        if not words or not table.num_rows:
+            self._connection.register(name, table)
+            return
+        casts = [
+            f"CAST({identifier(c)} AS ENUM({', '.join(literal(w) for w in words[c])})) AS {identifier(c)}"
+            if words.get(c)
+            else identifier(c)
+            for c in table.column_names
+        ]
+        texts = [
+            f"CAST({identifier(c)} AS VARCHAR) AS {identifier(c)}" if c in words else identifier(c)
+            for c in table.column_names
+        ]
+        source, kept = identifier(f"__{name}_source"), identifier(f"__{name}")
+        self._connection.register(f"__{name}_source", table)
+        self._connection.execute(f"CREATE TABLE {kept} AS SELECT {', '.join(casts)} FROM {source}")
+        self._connection.unregister(f"__{name}_source")
+        self._connection.execute(f"CREATE VIEW {identifier(name)} AS SELECT {', '.join(texts)} FROM {kept}")
+
     def _register(self, relation: str, table: str) -> None:
         files = self.reader.files(table)
         spec = TABLES.get(table)
