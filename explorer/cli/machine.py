@@ -66,6 +66,8 @@ def examine() -> Report:
     report.checks.append(_ops(torch))
     report.checks.append(_lines())
     report.checks.append(_telemetry())
+    if neuron := _neuron():
+        report.checks.append(neuron)
     report.checks.append(_permissions())
     report.checks.append(_disk())
     report.checks.append(_extras())
@@ -262,6 +264,18 @@ def _telemetry() -> Check:
     if monitor := _neuron_tool("neuron-monitor"):
         found.append(f"Neuron ({monitor})")
     return Check("telemetry", "note" if missing else "ok", ", ".join(found), missing)
+
+
+def _neuron() -> Check | None:
+    from explorer.cli.machine_neuron import neuron_facts
+
+    facts = neuron_facts()
+    if not facts.relevant:
+        return None
+    remedy = f"Missing: {'; '.join(facts.missing)}" if facts.missing else ""
+    return Check(
+        "Neuron", "note" if facts.missing else "ok", ", ".join(facts.found) or "not usable yet", remedy
+    )
 
 
 def _neuron_tool(name: str) -> str | None:
