@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Any
 
 from explorer.collectors.code_path import code_path
 from explorer.collectors.known_packages import package_of
@@ -46,3 +47,21 @@ def parse_frame(text: str) -> Frame | None:
 def parse_stack(text: str) -> list[Frame]:
     """A `Call stack` text of 2021 and 2022: frames innermost first, separated by semicolons."""
     return [frame for part in text.split(";") if (frame := parse_frame(part)) is not None]
+
+
+def frames_of_key(key: str, table: Any) -> list[Frame]:
+    """The chain of a key of the top-level `stackFrames` (catapult, speedscope): innermost first.
+
+    Frames that name no file and line keep their name as the function, with their category as the file, at line 0.
+    """
+    result: list[Frame] = []
+    seen: set[str] = set()
+    while isinstance(table, dict) and key in table and key not in seen:
+        seen.add(key)
+        entry = table[key]
+        if not isinstance(entry, dict):
+            break
+        name = str(entry.get("name", ""))
+        result.append(parse_frame(name) or Frame(str(entry.get("category", "")), 0, name, 2))
+        key = str(entry.get("parent", ""))
+    return result

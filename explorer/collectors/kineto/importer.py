@@ -50,7 +50,11 @@ def import_source(source: Source, writer: RunWriter, options: ImportOptions) -> 
             release_memory()
             links = link_events(found.events, found.halves)
             lines = find_lines(
-                found.events, links, light.call_stack.within(found.events.row), light.call_stacks
+                found.events,
+                links,
+                light.call_stack.within(found.events.row),
+                light.call_stacks,
+                text.top_level.get("stackFrames"),
             )
             tell_events(found, links, lines, writer)
             memory = link_memory(light, found, links, lines)

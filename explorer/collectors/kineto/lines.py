@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from explorer.collectors.kineto.chains import build_chains
 from explorer.collectors.kineto.events import Events
-from explorer.collectors.kineto.frames import Frame, parse_frame, parse_stack
+from explorer.collectors.kineto.frames import Frame, frames_of_key, parse_frame, parse_stack
 from explorer.collectors.kineto.light import Sparse
 from explorer.collectors.kineto.linking import Links
 from explorer.collectors.kineto.nesting import nearest
@@ -90,8 +90,11 @@ class _Dimensions:
         return self._stack_position[identity]
 
 
-def find_lines(events: Events, links: Links, call_stack: Sparse, call_stacks: list[str | None]) -> Lines:
-    """Lines of every event. `call_stack` gives, by event, positions in `call_stacks`, the distinct `Call stack` texts.
+def find_lines(
+    events: Events, links: Links, call_stack: Sparse, call_stacks: list[str | None], stack_frames: Any = None
+) -> Lines:
+    """Lines of every event. `call_stack` gives, by event, positions in `call_stacks`, the distinct `Call stack` texts;
+    `stack_frames` is the top-level table of that name, which a text can refer to by key.
 
     A python_function event names the function's first line, so its precision is coarse; a `Call stack` text names the
     line being executed.
@@ -109,7 +112,7 @@ def find_lines(events: Events, links: Links, call_stack: Sparse, call_stacks: li
         module_ids=np.zeros(1, np.int64),
     )
     _from_python_events(events, links, dimensions, lines)
-    _from_texts(links, dimensions, lines, call_stack, call_stacks)
+    _from_texts(links, dimensions, lines, call_stack, call_stacks, stack_frames)
 
     # Backward work is charged to the line of its forward op.
     backward = np.flatnonzero(links.forward >= 0)
@@ -169,14 +172,22 @@ def _from_python_events(events: Events, links: Links, dimensions: _Dimensions, l
 
 
 def _from_texts(
-    links: Links, dimensions: _Dimensions, lines: Lines, call_stack: Sparse, call_stacks: list[str | None]
+    links: Links,
+    dimensions: _Dimensions,
+    lines: Lines,
+    call_stack: Sparse,
+    call_stacks: list[str | None],
+    stack_frames: Any,
 ) -> None:
     if not len(call_stack.row):
         return
     stacks = np.zeros(len(call_stacks), np.int32)
     sites = np.zeros(len(call_stacks), np.int32)
     for number, text in enumerate(call_stacks):
-        frames = parse_stack(text) if text else []
+        if text and text.startswith("sf:"):
+            frames = frames_of_key(text[3:], stack_frames)
+        else:
+            frames = parse_stack(text) if text else []
         chain = [f for f in frames if f.rank == 2] or [f for f in frames if f.rank == 1]
         if chain:
             stacks[number], sites[number] = dimensions.stack(chain), dimensions.site(chain[0])
@@ -190,7 +201,8 @@ def _from_texts(
     lines.site[wanted] = sites[source]
     lines.stack[wanted] = stacks[source]
     lines.method[wanted] = STACK
-    lines.precision[wanted] = EXACT
+    exact = np.array([not (text or "").startswith("sf:") for text in call_stacks], bool)
+    lines.precision[wanted] = np.where(exact[source], EXACT, COARSE)
 
 
 def _modules(events: Events, links: Links, lines: Lines) -> None:

@@ -22,7 +22,7 @@
 --   dtypes            string        input dtypes, JSON
 --   sequence_number   int64         autograd sequence number
 --   forward_thread    int64         thread of the forward op
---   call_stack        string        user stack as one text, innermost first
+--   call_stack        string        user stack as one text, innermost first; or sf: and a key of the top-level stackFrames
 --   address           int64         of an allocation
 --   allocated_bytes   int64  bytes  after a memory event
 --   reserved_bytes    int64  bytes  after a memory event
@@ -35,7 +35,7 @@
 --   rest              string        JSON object of the members without a column, null where there are none
 --   body              string        JSON object of the args without a column
 WITH top AS (
-    SELECT piece, json_extract_string(piece, ['$.ph', '$.cat', '$.name', '$.pid', '$.tid', '$.id', '$.ts', '$.dur', '$.args']) AS t
+    SELECT piece, json_extract_string(piece, ['$.ph', '$.cat', '$.name', '$.pid', '$.tid', '$.id', '$.ts', '$.dur', '$.args', '$.sf']) AS t
     FROM pieces
 ), found AS (
     SELECT piece, t,
@@ -81,7 +81,7 @@ SELECT
     dtypes,
     TRY_CAST(v[12] AS BIGINT) AS sequence_number,
     TRY_CAST(v[13] AS BIGINT) AS forward_thread,
-    v[14] AS call_stack,
+    coalesce(v[14], 'sf:' || t[10]) AS call_stack,
     TRY_CAST(y[1] AS BIGINT) AS address,
     TRY_CAST(y[2] AS BIGINT) AS allocated_bytes,
     TRY_CAST(y[3] AS BIGINT) AS reserved_bytes,

@@ -137,6 +137,25 @@ def test_call_stack_texts_give_exact_lines(tmp_path: Path) -> None:
     assert [sites[r["site_id"]][1] for r in chain if r["stack_id"] == rows[0]["stack_id"]] == [42, 60]
 
 
+def test_stack_frames_table(tmp_path: Path) -> None:
+    events = [{**slice_("cat", "work", 10, 5), "sf": 7}, {**slice_("cat", "other", 20, 5), "sf": "9"}]
+    table = {
+        "1": {"name": "main.py(3): main", "category": "app"},
+        "7": {"name": "load", "category": "app", "parent": "1"},
+        "9": {"name": "loop", "category": "app", "parent": "9"},
+    }
+    reader = run_of(events, tmp_path, stackFrames=table)
+    rows = reader.read("events").to_pylist()
+    sites = {s["site_id"]: (s["file"], s["line"], s["function"]) for s in reader.read("sites").to_pylist()}
+    assert [sites[r["site_id"]] for r in rows] == [("app", 0, "load"), ("app", 0, "loop")]
+    assert {r["precision"] for r in rows} == {"coarse"}
+    chain = sorted(reader.read("stacks").to_pylist(), key=lambda r: r["depth"])
+    assert [sites[r["site_id"]] for r in chain if r["stack_id"] == rows[0]["stack_id"]] == [
+        ("app", 0, "load"),
+        ("main.py", 3, "main"),
+    ]
+
+
 @pytest.mark.parametrize(
     "name", [n for n in all_traces("basic") if n.startswith(("nvidia", "amd", "mtia"))] or [pytest.param("", marks=pytest.mark.skip(reason="no real traces"))]
 )  # fmt: skip
