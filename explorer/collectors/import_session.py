@@ -9,6 +9,7 @@ from explorer.collectors.event_table import EventTable
 from explorer.collectors.options import ImportOptions
 from explorer.collectors.row_buffer import RowBuffer, attributes_json
 from explorer.collectors.source import Source
+from explorer.collectors.step_intervals import settled
 from explorer.collectors.track_table import TrackTable
 from explorer.store.writer import RunWriter
 
@@ -167,6 +168,7 @@ class ImportSession:
 
     def close(self) -> None:
         """Link and write everything; check the counts."""
+        self.steps = settled(self.steps)
         self.events.finish(self.steps)
         self.tracks.write(self.writer)
         self.stacks.write(self.writer)
@@ -243,7 +245,7 @@ class ImportSession:
             )
 
     def _write_steps(self) -> None:
-        number, start, end = zip(*sorted(self.steps, key=lambda step: step[1]))
+        number, start, end = zip(*self.steps)
         self.writer.write(
             "steps",
             {
