@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from textual.pilot import Pilot
 
-from explorer.analysis.run import Run
+from explorer.analysis.run import Run, open_run
 from explorer.model.errors import InputError
+from explorer.store.writer import RunWriter
 from explorer.tui.app import SCREENS, ExplorerApp
 from explorer.tui.commands import ActionCommands, described_bindings
 from explorer.tui.screens.frame import ExplorerScreen
@@ -229,3 +231,51 @@ async def test_the_run_is_opened_while_the_first_picture_is_there(make_app: Make
         await settle(pilot)
         assert app.facts == "6 steps · 2 ranks · 2 × Test GPU · 768 events"
         assert app.warning_count == 1 or app.warning_count == 2
+
+
+async def test_a_run_being_written_is_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from explorer.tui import app as app_module
+
+    monkeypatch.setattr(app_module, "FOLLOW_SECONDS", 0.1)
+    writer = RunWriter(tmp_path / "live", made_by="capture")
+    row = {"track_id": 1, "category": "op", "duration_ns": 10, "self_ns": 10}
+    writer.write("tracks", [{"track_id": 1, "kind": "thread", "device_type": "cpu", "label": "main"}])
+    writer.write("events", [{**row, "event_id": 1, "name": "aten::first", "start_ns": 1000}])
+    writer.commit()
+    app = ExplorerApp(lambda: open_run(tmp_path / "live"), "live", screen="ops")
+    async with app.run_test(size=(100, 30)) as pilot:
+        await settle(pilot)
+        table = app.screen.query_one("#ops", Table)
+        assert [r["name"] for r in table.rows] == ["aten::first"]
+        writer.write("events", [{**row, "event_id": 2, "name": "aten::second", "start_ns": 2000}])
+        writer.close()
+        for _ in range(100):
+            await pilot.pause(0.1)
+            if len(table.rows) == 2:
+                break
+        assert {r["name"] for r in table.rows} == {"aten::first", "aten::second"}
+
+
+async def test_stale_questions_are_dropped_and_quick_ones_interrupted(make_app: Make) -> None:
+    app = make_app()
+    answers: list[int] = []
+    slow = "SELECT count(*) AS n FROM range(3000000) a, range(3000000) b"
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settle(pilot)
+        assert app.data is not None
+        screen = app.screen
+        # Without the interrupt the first question would take for ever.
+        app.data.ask(screen, "x", lambda run: run.engine.sql(slow).rows()[0]["n"], answers.append, quick=True)
+        await pilot.pause(0.3)
+        app.data.ask(
+            screen,
+            "x",
+            lambda run: run.engine.sql("SELECT 7 AS n").rows()[0]["n"],
+            answers.append,
+            quick=True,
+        )
+        for _ in range(100):
+            await pilot.pause(0.1)
+            if answers:
+                break
+    assert answers == [7]

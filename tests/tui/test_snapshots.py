@@ -12,8 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from explorer.analysis.run import Run
 from explorer.tui.app import SCREENS, ExplorerApp
 from explorer.tui.screenshot import picture, settle
+from tests.tui.sample_findings import sample_findings
 
 FOLDER = Path(__file__).parent / "snapshots"
 VERSIONS = FOLDER / "versions.txt"
@@ -31,10 +33,14 @@ def drawn_by() -> str:
 
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
 async def test_screens_look_as_accepted(
-    make_app: Callable[..., ExplorerApp], size: tuple[int, int], tmp_path: Path
+    make_app: Callable[..., ExplorerApp],
+    size: tuple[int, int],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     if not UPDATE and VERSIONS.read_text() != drawn_by():
         pytest.skip(f"pictures were drawn by {VERSIONS.read_text().strip()}; here is {drawn_by().strip()}")
+    monkeypatch.setattr(Run, "bottlenecks", lambda self: sample_findings())
     app = make_app(follow=False)
     different = []
     async with app.run_test(size=size) as pilot:

@@ -31,7 +31,7 @@ COLUMNS = (
     Column("calls", "calls", "count", width=8, rank=3),
     Column("kernels", "kernels", "count", width=8, rank=5),
     Column("allocated_bytes", "memory", "size", width=9, rank=4),
-    Column("flops_per_s", "speed", "work", width=11, rank=6),
+    Column("flops_per_s", "speed", "work", width=13, rank=6),
 )
 WIDEST_GUTTER = 0.55
 """Columns leave at least the rest of the width to the code."""
