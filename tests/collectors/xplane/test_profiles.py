@@ -326,4 +326,5 @@ def test_flipped_bytes_never_crash(tmp_path_factory, data):
     except InputError:
         return
     run.check_counts()
-    assert len(run.rows("events")) <= 30
+    # A flipped tag can make another field an event; no flip can make more than one.
+    assert len(run.rows("events")) <= 30 + 6
