@@ -18,6 +18,7 @@ def command(
     Compute: kernels ran. Communication and copies: only they ran (what is hidden under compute does not count). Idle:
     nothing ran. On a rank without device events the device is cpu and its compute is the time in framework ops.
     """
+    from explorer.cli.peer_columns import PEER_COLUMNS
     from explorer.cli.reading import read
     from explorer.cli.table import Column
 
@@ -36,9 +37,9 @@ def command(
     return read(
         run,
         lambda opened: opened.breakdown(mode),
-        columns,
+        columns if mode == "native" else PEER_COLUMNS.get(("breakdown", mode), ()),
         json=json,
         limit=limit,
         rank=rank,
-        step=step,
+        step=step if mode == "native" else None,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from explorer.cli.options import JsonOption, LimitOption, RankOption, RunArgument, StepOption
+from explorer.cli.options import JsonOption, LimitOption, ModeOption, RankOption, RunArgument, StepOption
 
 
 def command(
@@ -10,6 +10,7 @@ def command(
     limit: LimitOption = 20,
     rank: RankOption = None,
     step: StepOption = None,
+    mode: ModeOption = "native",
     json: JsonOption = False,
 ) -> int:
     """When a device did nothing and why, longest first.
@@ -18,6 +19,7 @@ def command(
     enqueued and had not begun. The line is the one that was executing, or that is responsible for the work that ended
     the gap.
     """
+    from explorer.cli.peer_columns import PEER_COLUMNS
     from explorer.cli.reading import place, read
     from explorer.cli.table import Column
 
@@ -33,13 +35,13 @@ def command(
     )
     return read(
         run,
-        lambda opened: opened.gaps(),
-        columns,
+        lambda opened: opened.gaps(mode),
+        columns if mode == "native" else PEER_COLUMNS.get(("gaps", mode), ()),
         json=json,
         limit=limit,
         rank=rank,
-        step=step,
-        order="duration_ns",
-        shown=lambda row: {**row, "where": place(row)},
+        step=step if mode == "native" else None,
+        order="duration_ns" if mode == "native" else "",
+        shown=(lambda row: {**row, "where": place(row)}) if mode == "native" else None,
         empty="No device was ever idle.",
     )

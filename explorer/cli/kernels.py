@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from explorer.cli.options import JsonOption, LimitOption, RankOption, RunArgument
+from explorer.cli.options import JsonOption, LimitOption, ModeOption, RankOption, RunArgument
 
 
 def command(
     run: RunArgument,
     limit: LimitOption = 20,
     rank: RankOption = None,
+    mode: ModeOption = "native",
     json: JsonOption = False,
 ) -> int:
     """Kernels, copies and collectives by name, costliest first.
 
     Total is a sum of durations; Share its part of all device time.
     """
+    from explorer.cli.peer_columns import PEER_COLUMNS
     from explorer.cli.reading import read
     from explorer.cli.table import Column
 
@@ -32,8 +34,8 @@ def command(
     )
     return read(
         run,
-        lambda opened: opened.kernels(),
-        columns,
+        lambda opened: opened.kernels(mode),
+        columns if mode == "native" else PEER_COLUMNS.get(("kernels", mode), ()),
         json=json,
         limit=limit,
         rank=rank,

@@ -48,6 +48,7 @@ VERBS: dict[str, Verb] = {
     "steps": Verb("steps", "Read", "Each step of each rank"),
     "breakdown": Verb("breakdown", "Read", "Where each step's time goes on each device"),
     "gaps": Verb("gaps", "Read", "When a device did nothing, and why"),
+    "launches": Verb("launches", "Read", "How far ahead of the device the host was"),
     "critical-path": Verb("critical_path", "Read", "The chain of work that the step time is made of"),
     "what-if": Verb("what_if", "Read", "What a step would take with something faster, gone or overlapped"),
     "ranks": Verb("ranks", "Read", "Which rank holds the job up, and why"),

@@ -421,6 +421,6 @@ def test_health_of_launches(tmp_path: Path) -> None:
         ],
     )
     rows = by(run, "run_health", "kind")
-    assert pick(rows["launches_without_device_work"], "count", "severity") == (1, "warning")
-    assert rows["launches_without_device_work"]["message"].startswith("1 of 2 launching calls")
+    assert pick(rows["launches_without_kernel"], "count", "severity") == (1, "warning")
+    assert rows["launches_without_kernel"]["message"].startswith("1 of 2 launching calls")
     assert rows["device_work_before_its_launch"]["count"] == 1

@@ -66,7 +66,7 @@ WITH kinds AS (
     SELECT rank, 'no_shapes', 'info', ops, 'No op carries input shapes', 'Record with record_shapes', 'roofline'
     FROM ops WHERE shaped = 0
     UNION ALL
-    SELECT rank, 'launches_without_device_work', CASE WHEN idle_launches * 10 > launches THEN 'warning' ELSE 'info' END, idle_launches,
+    SELECT rank, 'launches_without_kernel', CASE WHEN idle_launches * 10 > launches THEN 'warning' ELSE 'info' END, idle_launches,
            idle_launches || ' of ' || launches || ' launching calls have no device work in the trace',
            'Stop recording only after a synchronisation, and look for dropped device records', 'launches, gaps, critical-path'
     FROM calls WHERE idle_launches > 0
