@@ -450,3 +450,29 @@ def optimizer_holds_up_the_device(b: RunBuilder) -> tuple[int, ...]:
 
     device.each_step(body)
     return (60,)
+
+
+@case("throttling")
+def clock_held_down(b: RunBuilder) -> tuple[int, ...]:
+    device = Device(b)
+    track = b.track("counter", "cuda", 0, "cuda:0")
+
+    def body() -> None:
+        _busy(device, 100, 10_000)
+        for i in range(5):
+            throttled = i > 0
+            for name, value in (
+                ("throttled", float(throttled)),
+                ("sm_clock", 1.2e9 if throttled else 1.98e9),
+            ):
+                b.row(
+                    "counters",
+                    track_id=track,
+                    timestamp_ns=at(device.step + i * 2_000),
+                    name=name,
+                    value=value,
+                    unit="",
+                )
+
+    device.each_step(body)
+    return ()

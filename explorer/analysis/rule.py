@@ -24,6 +24,7 @@ NEEDS: dict[str, str] = {
     "data": "the run holds no data-loading events",
     "memory_events": "the run holds no allocator events (record it with profile_memory)",
     "collectives": "the run holds no communication",
+    "counters": "the run holds no telemetry",
     "ranks": "the run holds one rank only",
     "neuron": "the run holds no Neuron device profile",
     "neuron_system": "the run holds no Neuron system profile",

@@ -112,7 +112,7 @@ class RuleContext:
         neuron = self.engine.reader.manifests[self.scope.rank].attributes.get("neuron") or {}
         if neuron.get("system"):
             present.add("neuron_system")
-        for table in ("host_states", "memory_events"):
+        for table in ("host_states", "memory_events", "counters"):
             if self.engine.reader.parts(table, [self.scope.rank]):
                 present.add(table)
         if self.captured:

@@ -49,8 +49,13 @@ class StepScope:
         return "TRUE" + _numbers(alias, self.numbers)
 
     def where_all(self, alias: str) -> str:
-        """The same with the outlier steps."""
-        return f"{alias}.rank = {self.rank}{_numbers(alias, self.all_numbers)}"
+        """The same with the outlier steps, but for the first step of several: its set-up happens once."""
+        return f"{alias}.rank = {self.rank}{_numbers(alias, self.later_numbers)}"
+
+    @property
+    def later_numbers(self) -> tuple[int, ...]:
+        """All complete steps but the first of several."""
+        return self.all_numbers[1:] if len(self.all_numbers) > 2 else self.all_numbers
 
 
 def _numbers(alias: str, numbers: tuple[int, ...]) -> str:

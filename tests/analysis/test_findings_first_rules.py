@@ -75,9 +75,11 @@ def test_io_in_step_is_charged_to_its_line(builder: RunBuilder) -> None:
     assert "save every" in finding.advice
 
 
-def test_a_checkpoint_every_fourth_step_counts_per_step(builder: RunBuilder) -> None:
-    busy_steps(builder)
-    builder.event("io", "write", 9_000, 800, site=builder.line(61, "torch.save(state, path)"))
+def test_a_checkpoint_now_and_then_counts_per_step_after_the_first(builder: RunBuilder) -> None:
+    busy_steps(builder, count=5)
+    save = builder.line(61, "torch.save(state, path)")
+    builder.event("io", "write", 1_000, 5_000, site=save)  # set-up in the first step
+    builder.event("io", "write", 29_000, 800, site=save)
     assert only(find(builder.open()), "io_in_step").saving.expected == 200_000
 
 

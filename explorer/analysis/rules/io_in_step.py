@@ -19,8 +19,8 @@ def check(context: RuleContext) -> Sequence[Draft]:
     base = f"""FROM events e LEFT JOIN stacks k ON k.stack_id = e.stack_id AND k.depth = 0
 WHERE {context.scope.where_all("e")} AND e.category = 'io' AND e.track_id = {context.main_track}
   AND e.phase IS DISTINCT FROM 'data'"""
-    # A checkpoint each hundredth step makes an outlier step, so these count all complete steps.
-    steps = max(1, len(context.scope.all_numbers))
+    # A checkpoint each hundredth step makes an outlier step, so these count all complete steps but the first.
+    steps = max(1, len(context.scope.later_numbers))
     rows = context.rows(
         f"""SELECT coalesce(k.site_id, e.site_id) AS site_id, sum(e.duration_ns) AS time_ns {base}
         GROUP BY 1 ORDER BY time_ns DESC, site_id"""
