@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from explorer.collectors.inference_step import inference_step_of
 from explorer.collectors.kineto.categories import STEP_NAME, is_runtime
 from explorer.collectors.kineto.events import Events
 from explorer.collectors.kineto.flows import bind, pair_halves
@@ -211,15 +212,22 @@ def _steps(events: Events, launch: Codes) -> tuple[Codes, list[dict[str, Any]]]:
     step = np.full(len(events.start), -1, np.int32)
     marks = np.flatnonzero(events.category_in("step") & ~events.on_device)
     rows: list[dict[str, Any]] = []
+    passes = not len(marks)
+    if passes:
+        # A serving engine marks no steps: each of its forward passes is one.
+        known = np.array([inference_step_of(name) is not None for name in events.names] or [False])
+        marks = np.flatnonzero(known[events.name] & ~events.on_device)
     if not len(marks):
         return step, rows
     marks = marks[np.argsort(events.start[marks], kind="stable")]
-    numbers = np.array(
-        [
-            int(found.group(1)) if (found := STEP_NAME.fullmatch(events.names[n])) else -1
-            for n in events.name[marks]
-        ]
-    )
+    numbers = np.arange(len(marks))
+    if not passes:
+        numbers = np.array(
+            [
+                int(found.group(1)) if (found := STEP_NAME.fullmatch(events.names[n])) else -1
+                for n in events.name[marks]
+            ]
+        )
     seen: set[tuple[int, int]] = set()
     typical = float(np.median(events.duration[marks]))
     for place, (mark, number) in enumerate(zip(marks.tolist(), numbers.tolist())):
@@ -234,7 +242,9 @@ def _steps(events: Events, launch: Codes) -> tuple[Codes, list[dict[str, Any]]]:
                 "duration_ns": int(events.duration[mark]),
                 # The step open when the profiler stopped is cut by it.
                 "complete": not (last and len(marks) > 1 and events.duration[mark] < 0.1 * typical),
-                "phase": None,
+                "phase": batch.phase
+                if (batch := inference_step_of(events.names[events.name[mark]]))
+                else None,
                 "window": None,
                 "pause_ns": None,
             }

@@ -121,7 +121,13 @@ class RankImport:
             spans = [last - first for first, last in zip(start, end)]
             self.writer.write(
                 "steps",
-                {"step": number, "start_ns": start, "duration_ns": spans, "complete": [True] * len(number)},
+                {
+                    "step": number,
+                    "start_ns": start,
+                    "duration_ns": spans,
+                    "complete": [True] * len(number),
+                    "phase": [linked.phases.get(each) for each in number],
+                },
             )
         write_system_counters(tables, self.bulk, self.tracks, self.plan.instance or "")
         self._keep(tables, {})

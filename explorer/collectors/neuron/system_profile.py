@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from explorer.collectors.call_stacks import CallStack, CallStacks, Frame
+from explorer.collectors.inference_step import inference_step_of
 from explorer.collectors.nesting import nest
 from explorer.collectors.neuron.bulk import BulkWriter
 from explorer.collectors.neuron.executions import Execution
@@ -182,6 +183,8 @@ class Linked:
     """By core: (row of the execution, rows of the ops fused into it)"""
     steps: list[tuple[int, int, int]]
     """(step, start, end)"""
+    phases: dict[int, str]
+    """Phase of the steps that say it: prefill or decode"""
     ids: np.ndarray[Any, np.dtype[np.int64]]
     """Event numbers: new ones, or those of our own capture's ops"""
     is_own: np.ndarray[Any, np.dtype[np.bool_]]
@@ -244,7 +247,13 @@ def link(
             elif cause >= 0:
                 step[row] = step[cause]
                 stack[row] = stack[cause]
-    return Linked(parent, own, op, launch, step, stack, executions, steps, ids, is_own)
+    begins = {begin: number for number, begin, _ in steps}
+    phases = {
+        begins[int(events.start[place])]: batch.phase
+        for place, name in enumerate(events.names)
+        if (batch := inference_step_of(name)) is not None and int(events.start[place]) in begins
+    }
+    return Linked(parent, own, op, launch, step, stack, executions, steps, phases, ids, is_own)
 
 
 def _flows(
@@ -302,7 +311,13 @@ def _steps(events: SystemEvents) -> list[tuple[int, int, int]]:
         if number is not None:
             start = int(events.start[place])
             found.setdefault(number, (number, start, start + int(events.duration[place])))
-    return sorted(found.values(), key=lambda step: step[1])
+    if found:
+        return sorted(found.values(), key=lambda step: step[1])
+    # A serving engine marks no steps: each of its forward passes is one.
+    passes = [place for place, name in enumerate(events.names) if inference_step_of(name) is not None]
+    passes.sort(key=lambda place: int(events.start[place]))
+    starts = [(int(events.start[place]), int(events.duration[place])) for place in passes]
+    return [(number, start, start + duration) for number, (start, duration) in enumerate(starts)]
 
 
 def _step_of(

@@ -8,6 +8,7 @@ import pytest
 
 from explorer.analysis.run import Run, open_run
 from explorer.collectors.neuron.session_import import import_session
+from tests.neuron_fixture.builder import ProfileBuilder
 from tests.neuron_fixture.session import HOST_EPOCH, STEP_NS, Session, write_session
 from tests.neuron_fixture.story import DEVICE_EPOCH
 
@@ -137,3 +138,23 @@ def test_rank_numbers_fall_back_to_order(tmp_path: Path) -> None:
     assert result.ranks == [0, 1]
     run = open_run(result.directory)
     assert {m.attributes["neuron"]["rank_from"] for m in run.reader.manifests.values()} == {"order"}
+
+
+def test_forward_passes_of_a_serving_engine_are_steps(tmp_path: Path) -> None:
+    system = ProfileBuilder("system")
+    for number, name in enumerate(
+        (
+            "execute_context_1(64)_generation_0(0)",
+            "execute_context_0(0)_generation_1(1)",
+            "execute_context_0(0)_generation_1(1)",
+        )
+    ):
+        system.timed(
+            "SystemProfileEvents", HOST_EPOCH + number * 1000, 900, id=number, name=name, trace_event_source="framework",
+            instance_id="i", process_id=5, thread_id=1,
+        )  # fmt: skip
+    system.write(tmp_path / "data")
+    run = open_run(import_session(tmp_path / "data", tmp_path / "run").directory)
+    rows = run.sql("SELECT step, phase, duration_ns FROM steps ORDER BY step").rows()
+    assert [(row["step"], row["phase"]) for row in rows] == [(0, "prefill"), (1, "decode"), (2, "decode")]
+    assert [row["generation_tokens"] for row in run.view("inference_steps").rows()] == [0, 1, 1]
