@@ -22,6 +22,11 @@ def check(context: RuleContext) -> Sequence[Draft] | NotChecked:
     )
     if backward["n"]:
         return []
+    compiled = context.row(
+        f"SELECT count(*) AS n FROM events e WHERE {context.where()} AND e.name LIKE 'Torch-Compiled Region: %'"
+    )
+    if compiled["n"]:
+        return NotChecked(RULE.name, "compiled regions do not say which of their ops autograd recorded")
     recorded = f"""SELECT o.event_id, o.start_ns, o.duration_ns, o.executing_site_id AS site_id FROM top_ops o
 WHERE {context.where("o")} AND o.phase = 'forward'"""
     evidence, row = context.evidence(

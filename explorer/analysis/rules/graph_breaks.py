@@ -24,6 +24,9 @@ SELECT i.event_id, w.start_ns + w.duration_ns AS start_ns, i.start_ns - w.start_
 FROM inner_regions i ASOF JOIN (SELECT * FROM events e WHERE {context.where()} AND e.category = 'op' AND e.name LIKE 'aten::%') w
   ON i.track_id = w.track_id AND i.start_ns >= w.start_ns + w.duration_ns
 WHERE i.start_ns - w.start_ns - w.duration_ns <= {longest:.0f}"""
+    callers = f"""SELECT coalesce(k.site_id, e.site_id) FROM events e LEFT JOIN stacks k ON k.stack_id = e.stack_id AND k.depth = 0
+LEFT JOIN events p ON p.rank = e.rank AND p.event_id = e.parent_id
+WHERE {context.where()} AND e.name LIKE 'Torch-Compiled Region: %' AND p.event_id IS NULL"""
     evidence, row = context.evidence(
         "{breaks} times per step compiled code stops and goes on in another compiled frame; {between_ns} per step pass between.",
         f"SELECT count(*) / {context.count} AS breaks, (coalesce(sum(duration_ns), 0) / {context.count})::BIGINT AS between_ns FROM ({breaks})",
@@ -32,8 +35,10 @@ WHERE i.start_ns - w.start_ns - w.duration_ns <= {longest:.0f}"""
     between_ns = row["between_ns"]
     if row["breaks"] < 1 or between_ns < context.setting(RULE, "break_share") * context.scope.mean_ns:
         return []
+    # The line that called the compiled code comes last: the break is inside it.
     lines = context.rows(
-        f"SELECT site_id, (sum(duration_ns) / {context.count})::BIGINT AS time_ns FROM ({breaks}) WHERE site_id IS NOT NULL GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 3"
+        f"""SELECT site_id, (sum(duration_ns) / {context.count})::BIGINT AS time_ns FROM ({breaks}) WHERE site_id IS NOT NULL
+        GROUP BY 1 ORDER BY site_id IN ({callers}), time_ns DESC, site_id LIMIT 3"""
     )
     return [
         Draft(
