@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from explorer.analysis.code_loop import CodeLines
 from explorer.analysis.rule import Draft, Rule, Setting
 from explorer.analysis.rule_context import RuleContext
 from explorer.model.finding import Saving
@@ -12,44 +13,51 @@ from explorer.model.finding import Saving
 def check(context: RuleContext) -> Sequence[Draft]:
     # Dynamo names each compiled region "Torch-Compiled Region: <frame>/<recompilation>". The code after a graph break is a
     # frame of its own that the broken frame calls: a region of another frame inside a region.
-    longest = context.setting(RULE, "break_ns")
-    breaks = f"""WITH regions AS (
-  SELECT e.*, coalesce(k.site_id, e.site_id) AS line_id, regexp_extract(e.name, 'Region: (\\d+)', 1) AS frame FROM events e
-  LEFT JOIN stacks k ON k.stack_id = e.stack_id AND k.depth = 0
+    regions = f"""WITH regions AS (
+  SELECT e.*, coalesce(k.site_id, e.site_id) AS line_id, regexp_extract(e.name, 'Region: (\\d+)', 1) AS frame,
+    max(e.start_ns + e.duration_ns) OVER (PARTITION BY e.track_id ORDER BY e.start_ns, e.duration_ns DESC
+      ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS reached_ns
+  FROM events e LEFT JOIN stacks k ON k.stack_id = e.stack_id AND k.depth = 0
   WHERE {context.where()} AND e.name LIKE 'Torch-Compiled Region: %'),
-inner_regions AS (
-  SELECT i.* FROM regions i ASOF JOIN regions o ON i.rank = o.rank AND i.track_id = o.track_id AND i.start_ns > o.start_ns
-  WHERE i.start_ns < o.start_ns + o.duration_ns AND i.frame <> o.frame)
-SELECT i.event_id, w.start_ns + w.duration_ns AS start_ns, i.start_ns - w.start_ns - w.duration_ns AS duration_ns, i.line_id AS site_id
-FROM inner_regions i ASOF JOIN (SELECT * FROM events e WHERE {context.where()} AND e.category = 'op' AND e.name LIKE 'aten::%') w
-  ON i.track_id = w.track_id AND i.start_ns >= w.start_ns + w.duration_ns
-WHERE i.start_ns - w.start_ns - w.duration_ns <= {longest:.0f}"""
-    callers = f"""SELECT coalesce(k.site_id, e.site_id) FROM events e LEFT JOIN stacks k ON k.stack_id = e.stack_id AND k.depth = 0
-LEFT JOIN events p ON p.rank = e.rank AND p.event_id = e.parent_id
-WHERE {context.where()} AND e.name LIKE 'Torch-Compiled Region: %' AND p.event_id IS NULL"""
+calls AS (SELECT * FROM regions WHERE reached_ns IS NULL OR reached_ns <= start_ns),
+breaks AS (
+  SELECT r.event_id, r.line_id, c.event_id AS call_id FROM (SELECT * FROM regions WHERE reached_ns > start_ns) r
+  ASOF JOIN calls c ON r.track_id = c.track_id AND r.start_ns > c.start_ns WHERE r.frame <> c.frame),
+broken AS (SELECT * FROM calls WHERE event_id IN (SELECT call_id FROM breaks)),
+computing AS (
+  SELECT o.start_ns, o.duration_ns FROM (
+    SELECT *, max(start_ns + duration_ns) OVER (PARTITION BY track_id ORDER BY start_ns, duration_ns DESC
+      ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS reached_ns
+    FROM events e WHERE {context.where()} AND e.category = 'op' AND e.name LIKE 'aten::%') o
+  ASOF JOIN broken c ON o.track_id = c.track_id AND o.start_ns >= c.start_ns
+  WHERE o.start_ns < c.start_ns + c.duration_ns AND (o.reached_ns IS NULL OR o.reached_ns <= o.start_ns))"""
     evidence, row = context.evidence(
-        "{breaks} times per step compiled code stops and goes on in another compiled frame; {between_ns} per step pass between.",
-        f"SELECT count(*) / {context.count} AS breaks, (coalesce(sum(duration_ns), 0) / {context.count})::BIGINT AS between_ns FROM ({breaks})",
-        breaks,
+        "{breaks} graph breaks per step in {calls} calls of compiled code, which take {call_ns} per step, {op_ns} of it in ops.",
+        f"""{regions} SELECT (SELECT count(*) FROM breaks) / {context.count} AS breaks, count(*) / {context.count} AS calls,
+  (coalesce(sum(duration_ns), 0) / {context.count})::BIGINT AS call_ns,
+  (SELECT coalesce(sum(duration_ns), 0) / {context.count} FROM computing)::BIGINT AS op_ns FROM broken""",
+        f"{regions} SELECT event_id FROM breaks",
     )
-    between_ns = row["between_ns"]
-    if row["breaks"] < 1 or between_ns < context.setting(RULE, "break_share") * context.scope.mean_ns:
+    # Unbroken, a call still looks up its code and enters one region.
+    saved_ns = round(row["call_ns"] - row["op_ns"] - row["calls"] * context.setting(RULE, "entry_ns"))
+    if row["breaks"] < 1 or saved_ns < context.setting(RULE, "break_share") * context.scope.mean_ns:
         return []
     # The line that called the compiled code comes last: the break is inside it.
     lines = context.rows(
-        f"""SELECT site_id, (sum(duration_ns) / {context.count})::BIGINT AS time_ns FROM ({breaks}) WHERE site_id IS NOT NULL
-        GROUP BY 1 ORDER BY site_id IN ({callers}), time_ns DESC, site_id LIMIT 3"""
+        f"""{regions} SELECT line_id AS site_id, count(*) AS breaks FROM breaks WHERE line_id IS NOT NULL
+        GROUP BY 1 ORDER BY line_id IN (SELECT line_id FROM calls), breaks DESC, 1 LIMIT 3"""
     )
+    times = {line.site_id: round(line.host_ns) for line in CodeLines(context).lines}
     return [
         Draft(
             title="Graph breaks in compiled code",
-            line_times_ns={item["site_id"]: item["time_ns"] for item in lines},
-            saving=Saving(low=between_ns // 4, expected=round(0.7 * between_ns), high=2 * between_ns),
+            line_times_ns={item["site_id"]: times.get(item["site_id"], 0) for item in lines},
+            saving=Saving(low=saved_ns // 2, expected=saved_ns, high=row["call_ns"]),
             evidence=[evidence],
             advice="Compile with fullgraph=True to see where the graph breaks, or run with TORCH_LOGS=graph_breaks; take prints, .item(), "
             "data-dependent branches and unsupported calls out of the compiled function.",
-            affected=f"SELECT start_ns, duration_ns FROM ({breaks})",
-            remaining_share=0.3,
+            affected=f"{regions} SELECT start_ns, duration_ns FROM broken",
+            remaining_share=1 - saved_ns / row["call_ns"],
             confidence="medium",
             caveats=["What the compiler could fuse across the break is not counted."],
             key="" if lines else "breaks",
@@ -64,11 +72,11 @@ RULE = Rule(
     needs=("ops",),
     check=check,
     settings=(
-        Setting("break_ns", 5_000_000, "Longest pause between two frames that is taken as one break", "ours"),
+        Setting("entry_ns", 60_000, "Cost of entering compiled code once", "measured: torch 2.13 on CPU"),
         Setting(
             "break_share",
             0.01,
-            "Smallest part of the step between the frames",
+            "Smallest part of the step that the breaks cost",
             "ours: below 1 % nothing is gained",
         ),
     ),
