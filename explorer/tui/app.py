@@ -16,7 +16,7 @@ from textual.system_commands import SystemCommandsProvider
 from explorer.model.errors import ExplorerError
 from explorer.tui.commands import ActionCommands
 from explorer.tui.data import Data
-from explorer.tui.theme import DEFAULT_THEME, THEMES, inks
+from explorer.tui.theme import DEFAULT_THEME, SIXTEEN_COLORS, THEMES, inks
 
 if TYPE_CHECKING:
     from explorer.analysis.run import Run
@@ -119,7 +119,8 @@ class ExplorerApp(App[None]):
         self.failure: ExplorerError | None = None
         for theme in THEMES:
             self.register_theme(theme)
-        self.theme = DEFAULT_THEME
+        few = self.console.color_system in ("standard", "windows")
+        self.theme = SIXTEEN_COLORS if few else DEFAULT_THEME
 
     def mode_list(self) -> list[tuple[str, str, str, str]]:
         """(name, key, title, short title) of every screen."""

@@ -18,6 +18,8 @@ class Palette:
     idle: str
     ink: str
     """Text on top of a coloured block"""
+    flat: bool = False
+    """No shades or tones between the colours: the terminal could not show them"""
 
 
 _DARK = Palette(
@@ -122,6 +124,49 @@ _SAFE = Palette(
     "#000000",
 )
 
+# The sixteen colours every terminal has, as their nearest-colour mapping expects them.
+_SIXTEEN = Palette(
+    {
+        "op": "#5555ff",
+        "python": "#aaaaaa",
+        "annotation": "#555555",
+        "step": "#555555",
+        "data": "#ffff55",
+        "compile": "#ff55ff",
+        "runtime": "#00aaaa",
+        "sync": "#aa5500",
+        "kernel": "#00aa00",
+        "copy": "#ff5555",
+        "fill": "#55ff55",
+        "collective": "#aa00aa",
+        "instruction": "#00aa00",
+        "dma": "#ff5555",
+        "semaphore": "#aa5500",
+        "gc": "#aa0000",
+        "io": "#55ffff",
+        "overhead": "#555555",
+        "other": "#aaaaaa",
+    },
+    (
+        "#5555ff",
+        "#00aa00",
+        "#ffff55",
+        "#aa00aa",
+        "#00aaaa",
+        "#ff5555",
+        "#55ff55",
+        "#aa5500",
+        "#ff55ff",
+        "#55ffff",
+    ),
+    "#555555",
+    "#000000",
+    flat=True,
+)
+
+SIXTEEN_COLORS = "neuron-16"
+"""The theme for terminals of sixteen colours; chosen by itself there."""
+
 THEMES = (
     Theme(
         "neuron-dark",
@@ -181,9 +226,24 @@ THEMES = (
         dark=False,
         variables={"footer-key-foreground": "#9a5b00", "block-cursor-text-style": "none"},
     ),
+    Theme(
+        SIXTEEN_COLORS,
+        primary="#5555ff",
+        secondary="#00aaaa",
+        accent="#ffff55",
+        warning="#ffff55",
+        error="#ff5555",
+        success="#55ff55",
+        foreground="#ffffff",
+        background="#000000",
+        surface="#000000",
+        panel="#000000",
+        variables={"footer-key-foreground": "#ffff55", "block-cursor-text-style": "none"},
+    ),
 )
 
 _PALETTES = {
+    SIXTEEN_COLORS: _SIXTEEN,
     "neuron-dark": _DARK,
     "neuron-light": _LIGHT,
     "neuron-colorblind": _SAFE,
@@ -211,13 +271,19 @@ def inks(theme: Theme) -> dict[str, str]:
         except Exception:
             return str(foreground.hex6)
 
+    if theme.name == SIXTEEN_COLORS:
+        muted = {"muted": "#aaaaaa", "faint": "#555555", "cursor": "#0000aa", "resting": "#555555"}
+    else:
+        muted = {
+            "muted": foreground.blend(background, 0.38).hex6,
+            "faint": foreground.blend(background, 0.62).hex6,
+            "cursor": background.blend(Color.parse(theme.primary), 0.32).hex6,
+            "resting": background.blend(foreground, 0.10).hex6,
+        }
     return {
+        **muted,
         "foreground": foreground.hex6,
         "background": background.hex6,
-        "muted": foreground.blend(background, 0.38).hex6,
-        "faint": foreground.blend(background, 0.62).hex6,
-        "cursor": background.blend(Color.parse(theme.primary), 0.32).hex6,
-        "resting": background.blend(foreground, 0.10).hex6,
         "primary": hexed("primary"),
         "secondary": hexed("secondary"),
         "accent": hexed("accent"),

@@ -55,6 +55,8 @@ class Colors:
 
     def of(self, row: int, busy: float) -> str:
         """The colour of a row; paler the less of the cell is busy, a tone darker for every other name."""
+        if self.palette.flat:
+            return self.base[int(self.codes[row])]
         level = 3 if busy >= 0.75 else 2 if busy >= 0.4 else 1 if busy >= 0.12 else 0
         tone = int(self.names[row]) % len(_TONES)
         key = (self.base[int(self.codes[row])], level, tone)
