@@ -25,6 +25,9 @@ from explorer.collectors.track_table import TrackTable
 from explorer.model.ids import module_id
 from explorer.store.writer import RunWriter
 
+NKI_COVERAGE = 0.5
+"""Part of the instruction time with NKI source below which it is said (AWS Neuron Explorer's summary page: insight below 50 %)."""
+
 
 class RankImport:
     """One rank's import. `run` does it and returns the number of events.
@@ -335,6 +338,7 @@ class RankImport:
                 "Compile with XLA_IR_DEBUG=1 XLA_HLO_DEBUG=1 NEURON_FRAMEWORK_DEBUG=1 (kernels: NKI_DEBUG_INFO=1) and record again.",
                 "lines",
             )
+        self._report_kernels(tables, profile, total)
         for row in tables.rows(
             "SELECT category, message, count(*) AS n FROM Warning GROUP BY ALL ORDER BY ALL"
         ):
@@ -352,6 +356,23 @@ class RankImport:
                 "error" if row["type"] == "Errors" else "warning",
                 row["n"],
                 f"The device reported ({row['type']}): {row['description']}.",
+            )
+
+    def _report_kernels(self, tables: ProfileTables, profile: DeviceProfile, total: int) -> None:
+        """Under half with kernel source is worth knowing where a profile has kernels at all (AWS's summary page says so)."""
+        if not total or not tables.has("KernelInstructions"):
+            return
+        known = sum(
+            sum(profile.mechanisms.get(name, Counter()).values()) for name in ("kernel", "nki_location")
+        )
+        if known / total < NKI_COVERAGE:
+            self.writer.health(
+                "neuron_nki_coverage",
+                "info",
+                known,
+                f"{known / total:.1%} of the instruction time of profile {tables.profile.name} has NKI source; the rest is compiled from the framework.",
+                "Compile kernels with NKI_DEBUG_INFO=1 if more of it should be theirs.",
+                "neuron_iterations",
             )
 
     def _modules(self) -> None:

@@ -245,3 +245,11 @@ def test_fixture_follows_the_official_schema(imported: tuple[Story, Path, Run]) 
     for path in source.glob("*.parquet"):
         table = path.stem.split("_")[0]
         assert pq.read_schema(path).remove_metadata().equals(arrow_schema(table))
+
+
+def test_coverage_of_kernel_source(imported: tuple[Story, Path, Run]) -> None:
+    story, _, run = imported
+    kernels = sum(ns for line, ns in story.line_ns.items() if line.startswith("kernels/"))
+    assert kernels < 0.5 * sum(story.line_ns.values())
+    rows = run.sql("SELECT count FROM health WHERE kind = 'neuron_nki_coverage'").rows()
+    assert rows == [{"count": kernels}]
