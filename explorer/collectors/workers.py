@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import pickle
 import queue
 import struct
@@ -14,6 +15,8 @@ from concurrent.futures import Future
 from typing import IO, Any
 
 _LENGTH = struct.Struct("<Q")
+KEEP_BYTES = 224 << 20
+"""A worker that holds more than this gives back what it does not use."""
 
 
 class WorkerDied(RuntimeError):
@@ -87,11 +90,26 @@ class Workers:
 
 
 def _environment() -> dict[str, str]:
-    """The same import path, and one thread per library: the processes are the parallelism."""
-    import os
-
+    """The same import path, one thread per library (the processes are the parallelism), and a memory allocator that
+    keeps what is freed for the next call: getting it anew from the system costs more than a tenth of the time."""
     path = os.pathsep.join(p or os.getcwd() for p in sys.path)
-    return {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "2"}
+    return {
+        **os.environ,
+        "PYTHONPATH": path,
+        "OMP_NUM_THREADS": "1",
+        "ARROW_DEFAULT_MEMORY_POOL": "system",
+        "MALLOC_ARENA_MAX": "2",
+        "MALLOC_MMAP_THRESHOLD_": str(1 << 30),
+        "MALLOC_TRIM_THRESHOLD_": str(1 << 31),
+    }
+
+
+def _resident_bytes() -> int:
+    try:
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return 0
 
 
 def _send(stream: IO[bytes], data: bytes) -> None:
@@ -113,7 +131,6 @@ def _receive(stream: IO[bytes]) -> bytes:
 
 def work() -> None:
     """The loop of a worker process: calls from standard input, results to standard output."""
-    import os
     import signal
 
     import pyarrow as pa
@@ -146,4 +163,5 @@ def work() -> None:
         except OSError:
             return
         del data
-        release_memory()
+        if _resident_bytes() > KEEP_BYTES:
+            release_memory()
