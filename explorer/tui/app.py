@@ -119,8 +119,7 @@ class ExplorerApp(App[None]):
         self.failure: ExplorerError | None = None
         for theme in THEMES:
             self.register_theme(theme)
-        few = self.console.color_system in ("standard", "windows")
-        self.theme = SIXTEEN_COLORS if few else DEFAULT_THEME
+        self.theme = DEFAULT_THEME
 
     def mode_list(self) -> list[tuple[str, str, str, str]]:
         """(name, key, title, short title) of every screen."""
@@ -133,6 +132,9 @@ class ExplorerApp(App[None]):
     # Opening
 
     def on_mount(self) -> None:
+        few_colors = self.console.color_system in ("standard", "windows")
+        if few_colors and not self.is_headless and self.theme == DEFAULT_THEME:
+            self.theme = SIXTEEN_COLORS
         self.switch_mode(self.first_screen)
         self._stop_on_signals()
         self._open()
