@@ -27,6 +27,7 @@ from explorer.collectors.capture.host_info import clock_sample, device_rows, git
 from explorer.collectors.capture.kineto_window import RawWindow, make_profiler, read_window
 from explorer.collectors.capture.main_thread_call import MainThreadCall
 from explorer.collectors.capture.module_paths import ModulePaths, module_call_code
+from explorer.collectors.capture.other_profilers import OtherProfilers, another_is_running
 from explorer.collectors.capture.secrets import mask_secrets
 from explorer.collectors.capture.settings import CaptureSettings
 from explorer.collectors.capture.source_paths import SourcePaths, project_root
@@ -106,6 +107,9 @@ class Session:
         self.loader_marks = LoaderMarks(self._batch_wanted)
         self._cut_soon = MainThreadCall(self._cut_by_time)
         self._wait_seconds = TAKE_UP_SECONDS
+        self._starting = False
+        self.gave_way = 0
+        self.others = OtherProfilers(lambda session: self._starting, self._give_way)
         self._batches = 0
         self._steps_at_open = 0
         self._muted = False
@@ -148,6 +152,7 @@ class Session:
             self.compiler.start()
         self.marks.start()
         self.loader_marks.start()
+        self.others.start()
         self.termination.start()
         now = time.time_ns()
         if self.plan.records(0):
@@ -305,6 +310,17 @@ class Session:
     def _switched_off(self) -> None:
         self._take_up_soon.after(TAKE_UP_SECONDS)
 
+    def _give_way(self) -> None:
+        """The program starts a torch profiler of its own."""
+        if not self.recording or self.in_child or threading.get_ident() != self.thread:
+            return
+        self.gave_way += 1
+        self._cut_pending = False
+        self._close_window(time.time_ns())
+        if self.steps.open is not None:
+            # Only part of this step is recorded.
+            self.steps.open.broken = True
+
     def _take_up(self) -> None:
         if self.running and self.recording and self.recorder is not None:
             if self.recorder.take_up(sys._getframe(2)):
@@ -337,6 +353,7 @@ class Session:
         self.collectives.stop()
         self.marks.stop()
         self.loader_marks.stop()
+        self.others.stop()
         self.termination.stop()
         self._take_up_soon.stop()
         self._cut_soon.stop()
@@ -353,6 +370,7 @@ class Session:
         self.collectives.stop()
         self.marks.stop()
         self.loader_marks.stop()
+        self.others.stop()
         self.termination.forget()
         self._take_up_soon.forget()
         self._cut_soon.forget()
@@ -372,8 +390,11 @@ class Session:
 
     def _open_window(self, frame: FrameType | None) -> None:
         settings = self.settings
+        if another_is_running():
+            return
         wanted = settings.record_shapes
         self._shapes_now = wanted is True or (wanted == "sample" and not self._shapes_done)
+        self._starting = True
         try:
             self.profiler = make_profiler(
                 self._activities,
@@ -387,6 +408,8 @@ class Session:
         except Exception as error:
             self._fail(f"torch.profiler could not start: {error}")
             return
+        finally:
+            self._starting = False
         self.window += 1
         self.recording = True
         if self.recorder is not None:
@@ -583,6 +606,8 @@ class Session:
             why = (
                 f"the limit of {self.settings.max_events:,} events per rank was reached"
                 if self.plan.spent
+                else "the program's own profiler was running"
+                if self.gave_way and self.settings.schedule is None
                 else "the schedule left them out"
             )
             say(
@@ -612,6 +637,15 @@ class Session:
                 f"Lines were given up for hot pure-Python code ({names}): only the function is known there.",
                 None,
                 "lines",
+            )
+        if self.gave_way:
+            say(
+                "program_profiler",
+                "warning",
+                self.gave_way,
+                f"The program started a torch profiler of its own {self.gave_way} times: nothing was recorded while it ran.",
+                "Switch the program's profiler off to record every step.",
+                "steps",
             )
         if self.files.dropped:
             say(

@@ -21,6 +21,8 @@ class Step:
     complete: bool = False
     window: int | None = None
     pause_ns: int = 0
+    broken: bool = False
+    """Recorded in part only"""
 
 
 class Steps:
@@ -45,7 +47,7 @@ class Steps:
         if step is None:
             return None
         step.end_ns = now_ns
-        step.complete = complete and step.window is not None
+        step.complete = complete and step.window is not None and not step.broken
         self.open = None
         self.number += 1
         if step.window is not None:

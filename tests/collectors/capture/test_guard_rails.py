@@ -275,3 +275,23 @@ def test_the_program_gets_its_callback(tmp_path: Path) -> None:
     with neuron_profile(tmp_path / "run", on_run_ready=ready.append):
         work()
     assert ready == [str(tmp_path / "run")]
+
+
+def test_the_programs_own_profiler_comes_first_and_recording_goes_on_after_it(tmp_path: Path) -> None:
+    with neuron_profile(tmp_path / "run") as prof:
+        for step in range(8):
+            if step == 3:
+                work()
+                with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as own:
+                    torch.ones(3) * 2
+            else:
+                work()
+            prof.step()
+    assert "aten::mul" in {event.name for event in own.events()}
+    run = RunReader(str(tmp_path / "run"))
+    assert "aten::mul" not in names(tmp_path / "run")
+    steps = {row["step"]: row["complete"] for row in run.read("steps").to_pylist()}
+    assert [step for step, complete in steps.items() if complete] == [0, 1, 2, 4, 5, 6, 7]
+    assert names(tmp_path / "run").count("aten::add") == 8
+    health = {row["kind"]: row for row in run.read("health").to_pylist()}
+    assert health["program_profiler"]["count"] == 1
