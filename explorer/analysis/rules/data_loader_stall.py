@@ -99,12 +99,15 @@ def _heavy(context: RuleContext, work: dict[int, int]) -> list[int]:
     """Lines of loading code: those with a real share of the fetch that are not the loop that asks for the batch."""
     total = sum(work.values())
     share = context.setting(RULE, "line_share")
-    return [
+    heavy = [
         site
         for site, time in work.items()
         if time >= share * total
         and not context.code(site).lstrip().startswith(("for ", "async for ", "while "))
-    ][:3]
+    ]
+    # A function's first line stands for the whole function where its lines were not recorded: a line says more.
+    exact = [site for site in heavy if not context.code(site).lstrip().startswith(("def ", "async def "))]
+    return (exact or heavy)[:3]
 
 
 RULE = Rule(
