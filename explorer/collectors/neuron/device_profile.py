@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,10 @@ import pyarrow as pa
 from explorer.collectors.call_stacks import CallStacks
 from explorer.collectors.neuron.bulk import BulkWriter, batches, integers, optional
 from explorer.collectors.neuron.clock import DeviceClock
+from explorer.collectors.neuron.collective_row import collective_row
+from explorer.collectors.neuron.event_columns import column, constant, words
 from explorer.collectors.neuron.executions import Executions
+from explorer.collectors.neuron.flow_lines import FlowLine, is_table
 from explorer.collectors.neuron.lines import MECHANISMS, Line, LineTable
 from explorer.collectors.neuron.tables import ProfileTables
 from explorer.collectors.track_table import TrackTable
@@ -22,17 +24,6 @@ from explorer.model.neuron_engines import ENGINE_OF_NAME, engine_name
 from explorer.store.writer import RunWriter
 
 _EDGE_KINDS = {"semaphore": "semaphore", "flow": "data", "output": "data", "anti": "data"}
-COLLECTIVE_NAMES = {
-    "allreduce": "all_reduce",
-    "allgather": "all_gather",
-    "reducescatter": "reduce_scatter",
-    "alltoall": "all_to_all",
-    "permute": "send_recv",
-    "collectivepermute": "send_recv",
-    "sendrecv": "send_recv",
-    "broadcast": "broadcast",
-}
-_DTYPE_BYTES = {"8": 1, "16": 2, "32": 4, "64": 8}
 
 
 class DeviceProfile:
@@ -221,7 +212,7 @@ class DeviceProfile:
         return {
             "event_id": integers(batch, "event_id"),
             "track_id": np.asarray(batch.column("track_id")).astype(np.int32),
-            "category": _constant(category, count),
+            "category": constant(category, count),
             "name": names.dictionary_encode(),
             "start_ns": start,
             "duration_ns": duration,
@@ -245,8 +236,8 @@ class DeviceProfile:
         return {
             "site_id": site.take(index) if len(table) else pa.nulls(len(number), pa.int64()),
             "stack_id": stack.take(index) if len(table) else pa.nulls(len(number), pa.int64()),
-            "attribution": _words([line.attribution for line in table] + ["none"], missing),
-            "precision": _words([line.precision for line in table] + [None], missing),
+            "attribution": words([line.attribution for line in table] + ["none"], missing),
+            "precision": words([line.precision for line in table] + [None], missing),
         }
 
     def _with_executions(
@@ -289,7 +280,7 @@ class DeviceProfile:
             {
                 "event_id": np.concatenate(ids),
                 "site_id": np.concatenate(sites),
-                "role": _constant("responsible", count),
+                "role": constant("responsible", count),
                 "share": np.concatenate(shares),
             },
         )
@@ -428,7 +419,7 @@ class DeviceProfile:
                     event |= {"site_id": line.sites[0], "stack_id": line.stack_id}
                     event |= {"attribution": "flow", "precision": "inferred"}
                 events.append(event)
-                collectives.append(self._collective(event, row))
+                collectives.append(collective_row(event["event_id"], row))
         for row in self.tables.rows("SELECT * FROM CcInstruction ORDER BY start_ts"):
             # Steps of a collective on its own core: shown beside it, not counted as work twice.
             track = ("stream", f"collective core {row['core_idx']}")
@@ -449,7 +440,7 @@ class DeviceProfile:
             if event := self._event(row, "Error", "other", name, ("stream", "errors")):
                 events.append(event)
         if events:
-            self.bulk.write("events", {name: _column(name, events) for name in events[0]})
+            self.bulk.write("events", {name: column(name, events) for name in events[0]})
         if collectives:
             self.writer.write("collectives", collectives)
 
@@ -517,27 +508,6 @@ class DeviceProfile:
         ).fetchall()
         return {place: self.lines.lines[number] for place, number in rows if self.lines.lines[number].sites}
 
-    def _collective(self, event: dict[str, Any], row: dict[str, Any]) -> dict[str, Any]:
-        operation = (row["operation"] or "").replace("_", "").replace("-", "").lower()
-        kind = COLLECTIVE_NAMES.get(operation, row["operation"] or "collective")
-        group = _groups(row["replica_group"])
-        size = row["output_size"] if kind == "all_gather" else row["input_size"]
-        count = row["num_elements"]
-        if size is None and count:
-            width = next((b for bits, b in _DTYPE_BYTES.items() if (row["dtype"] or "").endswith(bits)), None)
-            size = count * width if width else None
-        return {
-            "event_id": event["event_id"],
-            "side": "device",
-            "group": None if row["replica_group_id"] is None else str(row["replica_group_id"]),
-            "operation": kind,
-            "dtype": row["dtype"],
-            "element_count": count,
-            "size_bytes": size,
-            "group_size": len(group) if group else None,
-            "group_ranks": json.dumps(group) if group else None,
-        }
-
     # -- edges ------------------------------------------------------------------------------------------------
     def _edges(self) -> None:
         """Table Flow between rows that became events."""
@@ -558,7 +528,7 @@ class DeviceProfile:
 
         def work(batch: pa.RecordBatch) -> None:
             kinds = batch.column("kind").dictionary_encode()
-            words = [
+            named = [
                 _EDGE_KINDS.get(text, "semaphore" if "sem" in text else "data")
                 for text in kinds.dictionary.to_pylist()
             ]
@@ -568,7 +538,7 @@ class DeviceProfile:
                     "source_id": integers(batch, "source"),
                     "target_rank": np.full(batch.num_rows, self.writer.rank, np.int32),
                     "target_id": integers(batch, "target"),
-                    "kind": pa.DictionaryArray.from_arrays(kinds.indices, pa.array(words, pa.string())),
+                    "kind": pa.DictionaryArray.from_arrays(kinds.indices, pa.array(named, pa.string())),
                 },
             )
 
@@ -583,60 +553,3 @@ class DeviceProfile:
                 f"Dependencies of profile {self.profile} name tables that hold no events; they stay in neuron.Flow.",
                 affects="edges",
             )
-
-
-class FlowLine(Line):
-    """A line known through a dependency or through the launching op, not from the row's own debug information."""
-
-    @property
-    def attribution(self) -> str:
-        return "flow"
-
-    @property
-    def precision(self) -> str | None:
-        return "inferred" if len(self.sites) == 1 else "shared"
-
-
-TABLE_ALIASES = {
-    "Instruction": ("instruction",),
-    "DmaPacketAggregated": ("dmapacketaggregated", "dma_packet_aggregated", "dma_block", "dmablock"),
-    "DmaPacket": ("dmapacket", "dma_packet"),
-}
-"""Spellings of tables in Flow: the reference and its examples differ."""
-
-
-def is_table(column: str, table: str) -> str:
-    """SQL: whether a column of Flow names a table, in any of its spellings."""
-    names = ", ".join(f"'{name}'" for name in TABLE_ALIASES.get(table, (table.lower(),)))
-    return f"lower({column}) IN ({names})"
-
-
-def _groups(text: str | None) -> list[int]:
-    """Ranks of the first replica group of '[[0,1],[2,3]]'."""
-    try:
-        value = json.loads(text or "")
-    except ValueError:
-        return []
-    if isinstance(value, list) and value and isinstance(value[0], list):
-        value = value[0]
-    return [item for item in value if isinstance(item, int)] if isinstance(value, list) else []
-
-
-def _constant(text: str, count: int) -> pa.Array:
-    return pa.DictionaryArray.from_arrays(pa.array(np.zeros(count, np.int32)), pa.array([text]))
-
-
-def _words(words: Sequence[str | None], places: np.ndarray[Any, Any]) -> pa.Array:
-    distinct = list(dict.fromkeys(word for word in words if word is not None))
-    code = np.array([distinct.index(word) if word is not None else -1 for word in words], np.int32)
-    codes = code[places]
-    return pa.DictionaryArray.from_arrays(
-        pa.array(codes, pa.int32(), mask=codes < 0), pa.array(distinct, pa.string())
-    )
-
-
-def _column(name: str, rows: list[dict[str, Any]]) -> pa.Array:
-    kinds = {"track_id": pa.int32(), "step": pa.int32()}
-    text = ("category", "name", "attribution", "precision", "attributes")
-    kind = kinds.get(name) or (pa.string() if name in text else pa.int64())
-    return pa.array([row[name] for row in rows], kind)
