@@ -14,6 +14,7 @@ from textual.widgets import Static
 from explorer.tui import units
 from explorer.tui.rows import finding_rows
 from explorer.tui.screens.frame import ExplorerScreen
+from explorer.tui.text import safe
 from explorer.tui.theme import inks
 from explorer.tui.widgets.key_figures import KeyFigures
 from explorer.tui.widgets.stacked_bar import BarPart, StackedBar
@@ -99,7 +100,18 @@ class OverviewScreen(ExplorerScreen):
     def load(self) -> None:
         from explorer.analysis.key_figures import overview
 
-        self.ask("overview", overview, self._show, key="overview")
+        # One engine answers: the step first, then the longer questions.
+        self.ask("overview", overview, self._show_first, key="overview", failed=self._overview_failed)
+
+    def _show_first(self, answer: Overview) -> None:
+        self._show(answer)
+        self._load_rest()
+
+    def _overview_failed(self, text: str) -> None:
+        self.query_one("#story-title", Static).update(Text(safe(text)))
+        self._load_rest()
+
+    def _load_rest(self) -> None:
         self.ask("findings", lambda run: run.bottlenecks(), self._show_findings, key="findings")
         self._load_lines()
 
