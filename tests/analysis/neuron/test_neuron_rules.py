@@ -108,7 +108,7 @@ def test_dma_mode(planted: tuple[Story, Run]) -> None:
 
 
 def test_weight_reload(planted: tuple[Story, Run]) -> None:
-    story, run = planted
+    _story, run = planted
     (finding,) = _find(run, "neuron_weight_reload")
     assert _line(finding) == ("/opt/app/model.py", 14)
     # The loads are TILES blocks of 2400 ns, none under compute; 47 of 48 loads are too many.
