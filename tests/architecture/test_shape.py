@@ -11,7 +11,14 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "explorer"
-MOST_LINES = 750
+MOST_LINES = 500
+TO_BE_SPLIT = {
+    "explorer/collectors/capture/session.py",
+    "explorer/collectors/capture/window_tables.py",
+    "explorer/collectors/neuron/device_profile.py",
+    "explorer/tui/widgets/timeline.py",
+}
+"""Files that have outgrown the limit. The list only gets shorter."""
 EMPTY_NAMES = {"utils", "helpers", "misc", "common", "manager", "base", "util", "helper", "stuff", "tools"}
 
 
@@ -28,7 +35,8 @@ def tracked(*patterns: str) -> list[Path]:
 @pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda path: str(path.relative_to(ROOT)))
 def test_files_are_small_and_say_what_they_are(path: Path) -> None:
     text = path.read_text()
-    assert len(text.splitlines()) <= MOST_LINES, "one idea per file"
+    too_long = len(text.splitlines()) > MOST_LINES
+    assert too_long == (str(path.relative_to(ROOT)) in TO_BE_SPLIT), "one idea per file"
     assert path.stem not in EMPTY_NAMES
     assert not text.strip() or ast.get_docstring(ast.parse(text)), "a module begins with what it is"
 
