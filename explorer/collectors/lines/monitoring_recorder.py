@@ -15,7 +15,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 from explorer.collectors.lines.records import CLEAR, COARSE, LOST, POP, ThreadRecords
-from explorer.collectors.lines.user_code import SKIP, UserCode
+from explorer.collectors.lines.user_code import SKIP, UserCode, being_imported
 
 LINE_BUDGET = 20_000
 """Line events of one code object per window before its lines are given up."""
@@ -155,6 +155,9 @@ class MonitoringRecorder:
             if frame is None:
                 return False
             known = self.user_code.kind_of_frame(frame) != SKIP
+            if not known and being_imported(frame.f_globals):
+                # A library shows whether it uses torch once its own imports have run.
+                return False
             if not file.startswith("<") or file.startswith("<frozen "):
                 self._kinds[file] = known
         return known

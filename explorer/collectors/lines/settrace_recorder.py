@@ -15,7 +15,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 from explorer.collectors.lines.records import CLEAR, LOST, POP, ThreadRecords
-from explorer.collectors.lines.user_code import SKIP, UserCode
+from explorer.collectors.lines.user_code import SKIP, UserCode, being_imported
 
 LINE_BUDGET = 20_000
 """Line events of one code object per window before its lines are given up."""
@@ -224,6 +224,9 @@ class SettraceRecorder:
     def _classify(self, frame: FrameType) -> int:
         file = frame.f_code.co_filename
         kind = self.user_code.kind_of_frame(frame)
+        if kind == SKIP and being_imported(frame.f_globals):
+            # A library shows whether it uses torch once its own imports have run.
+            return kind
         if not file.startswith("<") or file.startswith("<frozen "):
             # Names such as <string> are shared by the user's exec and by generated library code: asked every time.
             self._files[file] = None if kind == SKIP else True

@@ -140,6 +140,11 @@ class UserCode:
         )
 
 
+def being_imported(variables: Mapping[str, Any]) -> bool:
+    """Whether a module is still at its own import: what it will hold is not known yet."""
+    return bool(getattr(variables.get("__spec__"), "_initializing", False))
+
+
 def _uses_torch(variables: Mapping[str, Any]) -> bool:
     """Whether a module's globals hold something of torch's. Looks at plain types only: no user `__getattr__` runs."""
     for value in list(variables.values()):
