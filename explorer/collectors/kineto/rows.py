@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from explorer.collectors.kineto.nanoseconds import nanoseconds
+from explorer.collectors.kineto.numerals import WIDTH, key_ends, numerals
 
 if TYPE_CHECKING:
     import duckdb
@@ -45,15 +46,12 @@ def read_rows(text: bytes) -> pa.Table:
     for name in WORDS:
         columns[name] = columns[name].dictionary_encode()
     columns["attributes"] = _attributes(columns["cat"], columns.pop("rest"), columns.pop("body"))
-    unread = [
-        (name, np.asarray(pc.and_(pc.is_null(exact), pc.is_valid(columns[name]))))
-        for name, exact in (("ts", ts), ("dur", dur))
-    ]
-    for name, which in unread:
-        if which.any():
-            columns["attributes"] = _remember(columns["attributes"], name, which, raw)
+    for name, exact in (("ts", ts), ("dur", dur)):
+        unread = np.asarray(pc.and_(pc.is_null(exact), columns[f"has_{name}"]))
+        if unread.any():
+            columns["attributes"] = _remember(columns["attributes"], name, unread, raw)
     columns["ts"], columns["dur"] = ts, dur
-    del columns["ts_value"], columns["dur_value"]
+    del columns["has_ts"], columns["has_dur"]
     return pa.table(columns)
 
 
@@ -122,24 +120,26 @@ def _flat(column: pa.ChunkedArray) -> pa.Array:
 
 
 def _exact(columns: dict[str, pa.Array], raw: pa.StringArray) -> tuple[pa.Array, pa.Array]:
-    """Times from their text. Where the text found is not the member's own (a `ts` inside args), the piece is read again."""
-    texts = {}
+    """Times from their text. Where the key does not occur exactly once (a `ts` inside args), the piece is read again."""
+    if not len(raw):
+        return pa.array([], pa.int64()), pa.array([], pa.int64())
+    starts = np.frombuffer(raw.buffers()[1], np.int32)[: len(raw)].astype(np.int64)
+    joined = np.concatenate([np.frombuffer(raw.buffers()[2], np.uint8), np.zeros(WIDTH + 4, np.uint8)])
+    ends = key_ends(joined)
+    texts = []
     for name in ("ts", "dur"):
-        text, value = pc.utf8_trim(columns[name], '"'), columns[f"{name}_value"]
-        try:
-            same = pc.equal(text.cast(pa.float64()), value)
-        except pa.ArrowInvalid:
-            same = pa.array([False] * len(text))
-        doubtful = np.flatnonzero(
-            np.asarray(pc.and_(pc.is_valid(text), pc.invert(pc.fill_null(same, False))))
-        )
+        text, times = numerals(joined, ends, starts, name.encode())
+        has = np.asarray(columns[f"has_{name}"])
+        doubtful = np.flatnonzero(has & ((times != 1) | (np.asarray(pc.binary_length(text)) == 0)))
+        if not has.all():
+            text = pc.if_else(pa.array(has), text, pa.scalar(None, pa.string()))
         if len(doubtful):
             found = text.to_pylist()
             for row in doubtful.tolist():
                 found[row] = _read_again(raw[row].as_py(), name)
             text = pa.array(found, pa.string())
-        texts[name] = nanoseconds(text)
-    return texts["ts"], texts["dur"]
+        texts.append(nanoseconds(text))
+    return texts[0], texts[1]
 
 
 def _read_again(piece: str, name: str) -> str | None:

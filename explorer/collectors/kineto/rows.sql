@@ -6,10 +6,8 @@
 --   name              string        as recorded
 --   pid               string        process, number or text
 --   tid               string        thread, number or text
---   ts                string  us    start as written, a string keeps its first quote
---   dur               string  us    duration as written
---   ts_value          double  us    the same through the JSON reader, to check ts
---   dur_value         double  us    the same through the JSON reader, to check dur
+--   has_ts            bool          whether there is a start; its digits are taken from the text itself
+--   has_dur           bool          whether there is a duration
 --   id                string        number or text of a flow or async event
 --   ident             int64         the id as a number: its own where it is one, else a hash of its text
 --   correlation_id    int64         correlation of a launch and its device work
@@ -65,10 +63,8 @@ WITH top AS (
 )
 SELECT
     t[1] AS ph, t[2] AS cat, t[3] AS name, t[4] AS pid, t[5] AS tid,
-    CASE WHEN t[7] IS NOT NULL THEN regexp_extract(piece, '"ts"\s*:\s*("?[-+0-9.eE]+)', 1) END AS ts,
-    CASE WHEN t[8] IS NOT NULL THEN regexp_extract(piece, '"dur"\s*:\s*("?[-+0-9.eE]+)', 1) END AS dur,
-    TRY_CAST(t[7] AS DOUBLE) AS ts_value,
-    TRY_CAST(t[8] AS DOUBLE) AS dur_value,
+    t[7] IS NOT NULL AS has_ts,
+    t[8] IS NOT NULL AS has_dur,
     t[6] AS id,
     CASE WHEN t[6] IS NOT NULL THEN coalesce(TRY_CAST(t[6] AS BIGINT), (hash(t[6]) >> 1)::BIGINT) END AS ident,
     correlation_id,
