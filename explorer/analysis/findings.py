@@ -12,7 +12,6 @@ from typing import Any, Protocol
 import numpy as np
 
 from explorer.analysis import rules as rules_package
-from explorer.analysis.contention import contention
 from explorer.analysis.engine import Engine
 from explorer.analysis.intervals import Intervals, Times
 from explorer.analysis.profiling_cost import ProfilingCost, profiling_cost
@@ -156,7 +155,7 @@ def _candidate(
         mean, median = float(per_step.mean()), float(np.median(per_step))
         steady = median > 0
         if steady:
-            typical = _typical_ns(per_step, context.scope)
+            typical = _typical_ns(per_step, context.scope, bool(context.contended))
             from_mean, from_median = typical / mean, typical / median
         if time.total_ns:
             own = 1 - cost.inside_ns(time) / time.total_ns
@@ -164,11 +163,12 @@ def _candidate(
     if replay and steady and (draft.side == "host" or context.knows_device_waits):
         # What most steps do not have (a checkpoint every tenth step) a replay of the median step cannot see.
         replayed = replay(draft, context.scope)
-        if replayed:
+        if replayed and "device" in context.has:
             saving = _scaled(replayed, own * from_median)
-        if replayed and "device" not in context.has:
-            # On one thread nothing saves more than the time it takes; a difference of medians can seem to.
-            saving = _capped(saving, round(own * from_mean * time.total_ns / context.count))
+        elif replayed and replayed.expected and not context.contended:
+            # On one thread nothing saves more than the time it takes, though a difference of medians can seem to.
+            most_ns = round(own * from_mean * time.total_ns / context.count)
+            saving = _capped(_scaled(replayed, own * from_median), most_ns)
     return _Candidate(rule, draft, time, saving, own * from_mean)
 
 
@@ -178,14 +178,17 @@ def _per_step(time: Intervals, scope: StepScope) -> Times:
     return time.covered_before(bounds[:, 1]) - time.covered_before(bounds[:, 0])
 
 
-def _typical_ns(per_step: Times, scope: StepScope) -> float:
-    """Affected time of the median step: its length times the median part of a step that is affected.
+def _typical_ns(per_step: Times, scope: StepScope, contended: bool) -> float:
+    """Affected time of the median step: its length times the part of a step that is affected.
 
-    The part is taken step by step, because what disturbs a step (other programs on the machine) stretches its affected
-    and its other time alike, and the median because single interruptions do not.
+    The part is the median over the steps, so that single interruptions do not show. Where other programs take the processor
+    all the time, interruptions hit long stretches more often than short ones and a median would favour the short: there
+    the part is that of all steps together.
     """
     bounds = np.array(scope.spans, dtype=np.int64)
-    return float(np.median(per_step / np.maximum(1, bounds[:, 1] - bounds[:, 0]))) * scope.median_ns
+    length = np.maximum(1, bounds[:, 1] - bounds[:, 0])
+    part = per_step.sum() / length.sum() if contended else np.median(per_step / length)
+    return float(part) * scope.median_ns
 
 
 def _without_symptoms(candidates: list[_Candidate]) -> list[_Candidate]:
@@ -220,7 +223,7 @@ def _finished(
 ) -> list[Finding]:
     kept.sort(key=lambda item: (-item.saving.expected, item.rule.name, item.draft.title))
     left_ns = step_ns
-    contended = contention(context.engine, context.scope)
+    contended = context.contended
     found: list[Finding] = []
     for candidate in kept:
         saving = _capped(candidate.saving, left_ns)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from explorer.analysis.contention import contention
 from explorer.analysis.engine import Engine, literal
 from explorer.analysis.phrase import fill
 from explorer.analysis.rule import Rule
@@ -138,6 +139,11 @@ class RuleContext:
         # Kernels that nothing launched start when they start, whatever else changes.
         known = bool(row["waits"] or row["streams"] <= 1) and row["syncs"] >= self.count
         return known and row["launched"] >= 0.9 * row["kernels"]
+
+    @cached_property
+    def contended(self) -> str:
+        """One sentence where other programs took the processor during the recording, else empty."""
+        return contention(self.engine, self.scope)
 
     @property
     def captured(self) -> bool:

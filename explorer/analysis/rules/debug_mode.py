@@ -23,13 +23,13 @@ def _anomaly(context: RuleContext) -> list[Draft]:
 WHERE {context.where()} AND e.category = 'op' AND e.name IN ('aten::isnan', 'aten::_is_any_true', 'aten::is_nonzero', 'aten::any')
   AND p.name LIKE '{_NODES}'"""
     # A view in the forward pass takes a microsecond; under anomaly detection it also records a stack, like each forward op.
-    views = f"""SELECT e.start_ns, e.duration_ns, e.self_ns FROM events e WHERE {context.where()} AND e.category = 'op'
+    views = f"""SELECT e.name, e.self_ns FROM events e WHERE {context.where()} AND e.category = 'op'
   AND e.phase = 'forward' AND {context.in_texts("e.name", listed(VIEW))}"""
     evidence, row = context.evidence(
         "{tests} NaN tests per step for {nodes} backward nodes take {test_ns}; a view in the forward pass takes {view_ns}.",
         f"""SELECT (SELECT count(*) / {context.count} FROM ({nodes})) AS nodes, count(*) / {context.count} AS tests,
   (coalesce(sum(duration_ns), 0) / {context.count})::BIGINT AS test_ns,
-  (SELECT coalesce(quantile_cont(self_ns, 0.9), 0) FROM ({views}))::BIGINT AS view_ns FROM ({tests})""",
+  (SELECT coalesce(max(typical_ns), 0) FROM (SELECT median(self_ns) AS typical_ns FROM ({views}) GROUP BY name))::BIGINT AS view_ns FROM ({tests})""",
         tests,
     )
     if not row["nodes"] or row["tests"] < context.setting(RULE, "tests_per_node") * row["nodes"]:

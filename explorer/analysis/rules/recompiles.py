@@ -18,10 +18,19 @@ _COMPILES = (
 
 
 def check(context: RuleContext) -> Sequence[Draft]:
-    # The names of Dynamo's own timed regions (torch/_dynamo/utils.py); nested ones count once through the union.
+    known = context.row(
+        f"SELECT count(*) AS n FROM events e WHERE e.rank = {context.scope.rank} AND e.category = 'compile' AND e.duration_ns > 0"
+    )
+    # Our own capture records each compilation with the code it compiles; what it compiles of the recorder itself is not the
+    # program's. Else the names of Dynamo's own timed regions serve (torch/_dynamo/utils.py), nested ones once by the union.
+    which = (
+        "e.category = 'compile' AND coalesce(e.attributes, '') NOT LIKE '%explorer/collectors/%'"
+        if known["n"]
+        else context.in_texts("e.name", _COMPILES)
+    )
     compiles = f"""SELECT e.event_id, e.start_ns, e.duration_ns, e.step, coalesce(k.site_id, e.site_id) AS site_id FROM events e
 LEFT JOIN stacks k ON k.stack_id = e.stack_id AND k.depth = 0
-WHERE {context.scope.where_all("e")} AND (e.category = 'compile' OR {context.in_texts("e.name", _COMPILES)})
+WHERE {context.scope.where_all("e")} AND ({which})
   AND e.duration_ns >= {context.setting(RULE, "compile_ns"):.0f}"""
     numbers = context.scope.all_numbers
     if numbers:
@@ -43,6 +52,10 @@ WHERE {context.scope.where_all("e")} AND (e.category = 'compile' OR {context.in_
     )
     lines = {item["site_id"]: item["time_ns"] for item in rows}
     code = context.code(next(iter(lines), None))
+    reasons = context.rows(
+        f"""SELECT json_extract_string(e.attributes, '$.recompile_reason') AS reason FROM events e
+        WHERE e.event_id IN (SELECT event_id FROM ({compiles})) AND reason IS NOT NULL LIMIT 1"""
+    )
     return [
         Draft(
             title="Compiled code is compiled again",
@@ -51,8 +64,9 @@ WHERE {context.scope.where_all("e")} AND (e.category = 'compile' OR {context.in_
             evidence=[evidence],
             advice=(f"`{code}` meets new shapes, types or Python values: " if code else "")
             + "pad or bucket the shapes, mark them with torch._dynamo.mark_dynamic or compile with dynamic=True, and keep changing "
-            "Python numbers out of the compiled function. TORCH_LOGS=recompiles names the guard that failed.",
-            affected=compiles,
+            "Python numbers out of the compiled function. TORCH_LOGS=recompiles names the guard that failed."
+            + (f" Here: {reasons[0]['reason'][:160]}." if reasons else ""),
+            affected=f"SELECT start_ns, duration_ns FROM ({compiles})",
             key="" if lines else "compile",
         )
     ]
