@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from explorer.analysis.critical_path.host_lane import NOTHING, Ints, Pieces, at
-from explorer.analysis.critical_path.rank_events import BY_STATE, PASSIVE, RankEvents
+from explorer.analysis.critical_path.rank_events import BY_STATE, PASSIVE, RankEvents, own_code
 from explorer.analysis.critical_path.walk import HOST, KINDS, Path
 
 if TYPE_CHECKING:
@@ -73,7 +73,9 @@ def pieces(events: RankEvents, path: Path) -> tuple[Ints, Ints, np.ndarray, Ints
     device_work = path.kind[segment] == KINDS.index("device")
     named = working | device_work
     kind[named] = events.category[event[named]]
-    quiet = on_host & ~working
+    called = working & own_code(events, start, lane_event)
+    kind[called] = "python"
+    quiet = (on_host & ~working) | called
     known = (state > 0) | (lane_event >= 0)
     kind[quiet & known] = "python"
     kind[quiet & ~known] = "idle"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from explorer.analysis.critical_path.host_lane import Ints, Pieces, fill, innermost, whole
+from explorer.analysis.critical_path.host_lane import Ints, Pieces, at, fill, innermost, whole
 from explorer.model.vocabulary import DEVICE_WORK
 
 if TYPE_CHECKING:
@@ -22,6 +22,9 @@ PASSIVE = ("python", "annotation", "step", "other", "overhead")
 BY_STATE = ("data",)
 """Host categories whose time belongs to the line that was executing inside them, where that was recorded: a DataLoader
 without workers runs the dataset's own code."""
+
+CALLS_BACK = ("op",)
+"""Host categories that may call user code while they run."""
 
 _EVENTS = """
 SELECT e.event_id, coalesce(e.parent_id, -1) AS parent_id, e.track_id, e.category, e.start_ns,
@@ -195,6 +198,20 @@ def _lane(rows: Ints, start: Ints, end: Ints, parent: Ints) -> Pieces:
     enclosing = np.where(parent[rows] >= 0, position[np.maximum(parent[rows], 0)], -1)
     pieces = innermost(start[rows], end[rows], enclosing)
     return Pieces(pieces.start, pieces.end, rows[pieces.event] if len(pieces) else pieces.event)
+
+
+def own_code(events: RankEvents, times: Ints, event: Ints) -> NDArray[np.bool_]:
+    """Whether at each time the driving thread ran a user line that the op (`event`, -1: none) had called: a hook, the
+    Python part of a custom op. Such a line began after the op did, and is neither the op's line nor the one that called it."""
+    states = events.states
+    if not len(states):
+        return np.zeros(len(times), np.bool_)
+    begun = events.start[np.maximum(event, 0)]
+    slot = np.maximum(np.searchsorted(states.start, times, "right") - 1, 0)
+    line = at(states, times)
+    found = (event >= 0) & (line > 0) & (states.start[slot] > begun) & (line != at(states, begun))
+    found &= line != events.site[np.maximum(event, 0)]
+    return np.asarray(found & np.isin(events.category[np.maximum(event, 0)], CALLS_BACK))
 
 
 def _states(states: pa.Table, thread: int) -> Pieces:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from explorer.analysis.critical_path.host_lane import Ints
-from explorer.analysis.critical_path.rank_events import BY_STATE, RankEvents, row_numbers
+from explorer.analysis.critical_path.rank_events import BY_STATE, RankEvents, own_code, row_numbers
 from explorer.analysis.critical_path.replay import Floats, Replay
 from explorer.model.errors import UsageError
 
@@ -109,6 +109,7 @@ def select_sites(engine: Engine, replay: Replay, sites: Ints) -> Selection:
     event = np.maximum(replay.lane_event, 0)
     attributed = (replay.lane_event >= 0) & (events.site[event] > 0)
     attributed &= ~(np.isin(events.category[event], BY_STATE) & (replay.lane_state > 0))
+    attributed &= ~own_code(events, replay.lane_start, replay.lane_event)
     return Selection(np.where(attributed, share[event], own_line.astype(np.float64)), share)
 
 

@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from explorer.analysis.engine import Engine
 
 _CALLS = """
-SELECT match_id, rank, arrival_ns, last_arrival_ns, end_ns, last_rank, residual_ns, site_id, operation
+SELECT match_id, rank, exposed_wait_ns, last_arrival_ns, end_ns, last_rank, residual_ns, site_id, operation
 FROM collective_waits WHERE ranks_seen > 1 ORDER BY rank, end_ns
 """
 
 _SPANS = """
 SELECT s.rank, s.step, s.complete,
-       (s.start_ns - round(c.offset_ns + c.drift_ppb * (s.start_ns - c.reference_ns) / 1e9))::BIGINT AS start_ns,
-       (s.start_ns + s.wall_ns - round(c.offset_ns + c.drift_ppb * (s.start_ns + s.wall_ns - c.reference_ns) / 1e9))::BIGINT AS end_ns
+       s.start_ns - round(c.offset_ns + c.drift_ppb * (s.start_ns - c.reference_ns) / 1e9)::BIGINT AS start_ns,
+       s.start_ns + s.wall_ns - round(c.offset_ns + c.drift_ppb * (s.start_ns + s.wall_ns - c.reference_ns) / 1e9)::BIGINT AS end_ns
 FROM rank_steps AS s JOIN rank_clocks AS c USING (rank) ORDER BY s.rank, start_ns
 """
 
@@ -70,12 +70,7 @@ def _by_rank(engine: Engine) -> dict[int, tuple[list[int], list[dict[str, Any]]]
     """Calls in which a rank really waited for another, by rank, in order of their last arrival."""
     calls: dict[int, list[dict[str, Any]]] = {}
     for row in engine.sql(_CALLS).rows():
-        waited = row["last_arrival_ns"] - row["arrival_ns"]
-        if (
-            row["last_rank"] != row["rank"]
-            and waited > row["residual_ns"]
-            and row["end_ns"] > row["last_arrival_ns"] - waited
-        ):
+        if row["last_rank"] != row["rank"] and row["exposed_wait_ns"] > row["residual_ns"]:
             calls.setdefault(row["rank"], []).append(row)
     found = {}
     for rank, rows in calls.items():

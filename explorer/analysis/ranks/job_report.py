@@ -20,7 +20,7 @@ SELECT w.rank, c.host, count(*) AS steps, median(w.wall_ns)::BIGINT AS step_ns, 
        round(avg(w.compute_ns))::BIGINT AS compute_ns, round(avg(w.data_ns))::BIGINT AS data_ns,
        round(avg(w.python_ns))::BIGINT AS python_ns, sum(w.last_calls)::BIGINT AS last_calls, sum(w.calls)::BIGINT AS calls
 FROM rank_waits AS w LEFT JOIN rank_clocks AS c USING (rank)
-WHERE w.complete GROUP BY w.rank, c.host ORDER BY w.rank
+WHERE w.complete AND NOT w.disturbed GROUP BY w.rank, c.host ORDER BY w.rank
 """
 
 _GROUPS = """

@@ -34,8 +34,8 @@ class Cause:
 class Straggler:
     """A rank that arrives last.
 
-    `delay_ns`: how much later than the median rank it arrives, per step (mean over all steps); `pattern` is persistent
-    or random; `first_step` the first step it was last at; `causes` largest first.
+    `delay_ns`: how much later than the median rank it arrives, per step (the median step of a persistent
+    one, the mean of a random one); `pattern` is persistent or random; `first_step` the first step it was last at; `causes` largest first.
     """
 
     rank: int
@@ -54,7 +54,7 @@ class Straggler:
 
 def stragglers(engine: Engine) -> list[Straggler]:
     """Every rank that holds the job up by at least 1 % of a step, worst first. Empty for one rank."""
-    rows = engine.sql("SELECT * FROM rank_waits WHERE complete").rows()
+    rows = engine.sql("SELECT * FROM rank_waits WHERE complete AND NOT disturbed").rows()
     ranks = sorted({row["rank"] for row in rows})
     if len(ranks) < 2:
         return []
@@ -64,11 +64,14 @@ def stragglers(engine: Engine) -> list[Straggler]:
     found = []
     for rank in ranks:
         mine = [row for row in rows if row["rank"] == rank]
-        delay = sum(row["caused_ns"] for row in mine) / max(1, len(steps))
+        caused = [row["caused_ns"] for row in mine] + [0] * (len(steps) - len(mine))
         last = [row["step"] for row in mine if row["caused_ns"] > SMALLEST_SHARE * step_ns]
+        persistent = len(last) >= PERSISTENT_SHARE * len(steps)
+        # A steady delay is not measured by its worst step, rare ones would vanish in a median.
+        delay = median(caused) if persistent else sum(caused) / len(steps)
         if delay < SMALLEST_SHARE * step_ns or delay <= (residual or 0):
             continue
-        pattern = "persistent" if len(last) >= PERSISTENT_SHARE * len(steps) else "random"
+        pattern = "persistent" if persistent else "random"
         found.append(
             Straggler(
                 rank=rank,
@@ -88,11 +91,11 @@ def stragglers(engine: Engine) -> list[Straggler]:
 _CAUSES = """
 WITH chosen AS (
     SELECT p.rank, p.kind, p.site_id, p.duration_ns FROM rank_path AS p
-    JOIN rank_waits AS w ON w.rank = p.rank AND w.step IS NOT DISTINCT FROM p.step AND w.complete
+    JOIN rank_waits AS w ON w.rank = p.rank AND w.step IS NOT DISTINCT FROM p.step AND w.complete AND NOT w.disturbed
     WHERE $all OR p.step IN (SELECT unnest($steps::INTEGER[]))
 ), counted AS (
     SELECT rank, count(DISTINCT step) AS steps FROM rank_waits
-    WHERE complete AND ($all OR step IN (SELECT unnest($steps::INTEGER[]))) GROUP BY rank
+    WHERE complete AND NOT disturbed AND ($all OR step IN (SELECT unnest($steps::INTEGER[]))) GROUP BY rank
 ), per_rank AS (
     SELECT rank, kind, site_id, sum(duration_ns) / greatest(any_value(steps), 1) AS per_step_ns
     FROM chosen JOIN counted USING (rank) GROUP BY rank, kind, site_id

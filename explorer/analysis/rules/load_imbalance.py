@@ -24,7 +24,7 @@ def check(context: RuleContext) -> Sequence[Draft] | NotChecked:
     if not row or not row.get("steps") or row["ratio"] < context.setting(RULE, "ratio"):
         return []
     waits = context.row(
-        "SELECT coalesce(avg(w), 0)::BIGINT AS wait_ns FROM (SELECT step, avg(wait_ns) AS w FROM rank_waits WHERE complete GROUP BY step)"
+        "SELECT coalesce(avg(w), 0)::BIGINT AS wait_ns FROM (SELECT step, avg(wait_ns) AS w FROM rank_waits WHERE complete AND NOT disturbed GROUP BY step)"
     )
     # Even work can save no more than the waiting that uneven work causes.
     saving_ns = min(row["imbalance_ns"], waits["wait_ns"])

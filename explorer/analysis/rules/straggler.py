@@ -18,10 +18,11 @@ def check(context: RuleContext) -> Sequence[Draft] | NotChecked:
 
 
 def _draft(context: RuleContext, item: Straggler) -> Draft:
+    late = "median(caused_ns)" if item.pattern == "persistent" else f"(sum(caused_ns) / {item.steps})"
     evidence, _ = context.evidence(
         f"Rank {item.rank} arrives last at {{last_calls}} of {{calls}} calls, {{late_ns}} per step later than the median rank.",
         f"""SELECT sum(last_calls)::BIGINT AS last_calls, sum(calls)::BIGINT AS calls,
-  (sum(caused_ns) / {item.steps})::BIGINT AS late_ns FROM rank_waits WHERE complete AND rank = {item.rank}""",
+  {late}::BIGINT AS late_ns FROM rank_waits WHERE complete AND NOT disturbed AND rank = {item.rank}""",
     )
     cause = item.causes[0] if item.causes else None
     where = f"{cause.file}:{cause.line}" if cause and cause.file else "no known line"

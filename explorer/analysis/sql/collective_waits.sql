@@ -16,6 +16,7 @@
 --   last_arrival_ns BIGINT ns When the last rank arrived, aligned
 --   end_ns BIGINT ns When it ended on this rank, aligned
 --   wait_ns BIGINT ns From this rank's arrival to the last one's, within this rank's call
+--   exposed_wait_ns BIGINT ns The part of wait_ns in which this rank computed nothing, at least
 --   transfer_ns BIGINT ns From the last arrival to the end on this rank
 --   last_rank INTEGER - The rank that arrived last
 --   late_ns BIGINT ns How much later than the median rank the last one arrived
@@ -25,8 +26,8 @@
 --   ranks_seen BIGINT - Ranks that recorded this call
 WITH aligned AS (
     SELECT m.*, coalesce(c.residual_ns, 9e18) AS residual_ns,
-           (m.start_ns - round(c.offset_ns + c.drift_ppb * (m.start_ns - c.reference_ns) / 1e9))::BIGINT AS arrival_ns,
-           (m.end_ns - round(c.offset_ns + c.drift_ppb * (m.end_ns - c.reference_ns) / 1e9))::BIGINT AS aligned_end_ns
+           m.start_ns - round(c.offset_ns + c.drift_ppb * (m.start_ns - c.reference_ns) / 1e9)::BIGINT AS arrival_ns,
+           m.end_ns - round(c.offset_ns + c.drift_ppb * (m.end_ns - c.reference_ns) / 1e9)::BIGINT AS aligned_end_ns
     FROM collectives_matched AS m
     JOIN rank_clocks AS c USING (rank)
 ), whole AS (
@@ -39,6 +40,7 @@ WITH aligned AS (
 SELECT a.match_id, a.rank, a.event_id, a.step, a.group_name, a.operation, a.size_bytes, a.group_size, a.site_id,
        a.arrival_ns, w.last_arrival_ns, a.aligned_end_ns AS end_ns,
        greatest(0, least(w.last_arrival_ns, a.aligned_end_ns) - a.arrival_ns) AS wait_ns,
+       greatest(0, least(w.last_arrival_ns, a.aligned_end_ns) - a.arrival_ns - a.busy_ns) AS exposed_wait_ns,
        greatest(0, a.aligned_end_ns - greatest(w.last_arrival_ns, a.arrival_ns)) AS transfer_ns,
        w.last_rank, w.late_ns, w.residual_ns,
        a.rank = w.last_rank AND w.lead_ns > w.residual_ns AND a.ranks_seen > 1 AS is_last, a.confidence, a.ranks_seen

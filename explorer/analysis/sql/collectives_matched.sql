@@ -16,6 +16,7 @@
 --   peer INTEGER - Other rank of a point-to-point call
 --   start_ns BIGINT ns Start, on the rank's own clock
 --   end_ns BIGINT ns End, on the rank's own clock
+--   busy_ns BIGINT ns Time within it in which the rank computed
 --   site_id BIGINT - Responsible line
 --   confidence VARCHAR - sequence or order
 --   ranks_seen BIGINT - Ranks that recorded this call
@@ -45,7 +46,7 @@ WITH pairs AS (
 SELECT match_id, rank, event_id, step, group_name, group_description,
        CASE WHEN is_pair THEN 'send_recv' ELSE operation END AS operation, dtype, size_bytes,
        coalesce(CASE WHEN is_pair THEN 2 END, group_size, count(*) OVER (PARTITION BY match_id))::INTEGER AS group_size,
-       peer, start_ns, end_ns, site_id, CASE WHEN basis = 'sequence' THEN 'sequence' ELSE 'order' END AS confidence,
+       peer, start_ns, end_ns, busy_ns, site_id, CASE WHEN basis = 'sequence' THEN 'sequence' ELSE 'order' END AS confidence,
        count(*) OVER (PARTITION BY match_id) AS ranks_seen
 FROM matched
 ORDER BY match_id, rank

@@ -76,7 +76,7 @@ def test_cpu_run_is_its_host_lane(tmp_path: Path) -> None:
         tmp_path,
         [event(1, 1, "op", 10, 40, site_id=5), event(2, 1, "op", 15, 20, parent_id=1, site_id=5)],
         [(0, 50), (50, 60)],
-        states=[(0, 12, 5), (12, 50, 6)],
+        states=[(0, 40, 5), (40, 50, 6)],
     )
     assert rows == [
         (0, 10, "python", None, 5),
@@ -85,6 +85,23 @@ def test_cpu_run_is_its_host_lane(tmp_path: Path) -> None:
         (20, 40, "op", 1, 5),
         (40, 50, "python", None, 6),
         (50, 60, "idle", None, None),
+    ]
+
+
+def test_a_hook_inside_an_op_is_python_of_its_own_line(tmp_path: Path) -> None:
+    """A backward op (of line 5, run by `loss.backward()` at line 7) calls a hook whose only line is 9."""
+    rows = path_of(
+        tmp_path,
+        [event(1, 1, "op", 10, 40, site_id=5)],
+        [(0, 50)],
+        states=[(0, 20, 7), (20, 30, 9), (30, 50, 7)],
+    )
+    assert rows == [
+        (0, 10, "python", None, 7),
+        (10, 20, "op", 1, 5),
+        (20, 30, "python", 1, 9),
+        (30, 40, "op", 1, 5),
+        (40, 50, "python", None, 7),
     ]
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from explorer.analysis.ranks.job_path import job_path
-from explorer.analysis.ranks.job_what_if import _replayed, _Step, predictions
+from explorer.analysis.ranks.job_what_if import _replayed, _Step, meetings, predictions
 from explorer.analysis.run import open_run
 from tests.analysis.ranks.job import Job
 
@@ -74,6 +74,32 @@ def test_nothing_changed_gives_the_recorded_step(step: _Step) -> None:
 def test_faster_work_and_transfer_never_take_longer(step: _Step, work: float, transfer: float) -> None:
     recorded = max(step.ends.values()) - min(step.starts.values())
     assert _replayed(step, lambda rank, number, ns: work * ns, transfer) <= recorded + 1e-6
+
+
+def test_calls_that_overlap_on_a_rank_are_one_meeting() -> None:
+    """Two buckets of one backward pass, rank 1 late for both; then a call of rank 0 and 2 alone."""
+
+    def row(match: int, rank: int, arrival: int, end: int) -> dict[str, int]:
+        return {"match_id": match, "rank": rank, "arrival_ns": arrival, "end_ns": end}
+
+    rows = [
+        row(1, 0, 0, 50),
+        row(2, 0, 1, 52),
+        row(1, 1, 40, 50),
+        row(2, 1, 42, 52),
+        row(3, 0, 60, 70),
+        row(3, 2, 65, 70),
+    ]
+    assert meetings(rows) == [
+        [
+            {"rank": 0, "arrival_ns": 1, "end_ns": 52, "last_arrival_ns": 42},
+            {"rank": 1, "arrival_ns": 42, "end_ns": 52, "last_arrival_ns": 42},
+        ],
+        [
+            {"rank": 0, "arrival_ns": 60, "end_ns": 70, "last_arrival_ns": 65},
+            {"rank": 2, "arrival_ns": 65, "end_ns": 70, "last_arrival_ns": 65},
+        ],
+    ]
 
 
 def test_one_rank_has_no_job(tmp_path: Path) -> None:
