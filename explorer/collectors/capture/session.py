@@ -45,8 +45,11 @@ from explorer.collectors.neuron.capture import NeuronCapture
 from explorer.collectors.telemetry.recorder import TelemetryRecorder, counter_columns
 from explorer.store.writer import RunWriter
 
-TAKE_UP_SECONDS = 0.1
+TAKE_UP_SECONDS = 0.02
 """How long line recording stays off after a hot loop switched it off, unless a step ends before."""
+
+LONGEST_WAIT_SECONDS = 1.0
+"""The same where taking it up did not last: the wait doubles up to this."""
 
 WINDOW_SECONDS = 10.0
 """A window in which no step ends is cut by time."""
@@ -107,6 +110,7 @@ class Session:
         self.loader_marks = LoaderMarks(self._batch_wanted)
         self._cut_soon = MainThreadCall(self._cut_by_time)
         self._wait_seconds = TAKE_UP_SECONDS
+        self._taken_up = 0.0
         self._starting = False
         self.gave_way = 0
         self.others = OtherProfilers(lambda session: self._starting, self._give_way)
@@ -308,7 +312,11 @@ class Session:
         )
 
     def _switched_off(self) -> None:
-        self._take_up_soon.after(TAKE_UP_SECONDS)
+        """A hot loop switched a thread's lines off: take them up soon, later where the last taking up did not last."""
+        lasted = time.monotonic() - self._taken_up
+        short = lasted < 5 * self._wait_seconds
+        self._wait_seconds = min(2 * self._wait_seconds, LONGEST_WAIT_SECONDS) if short else TAKE_UP_SECONDS
+        self._take_up_soon.after(self._wait_seconds)
 
     def _give_way(self) -> None:
         """The program starts a torch profiler of its own."""
@@ -324,9 +332,9 @@ class Session:
     def _take_up(self) -> None:
         if self.running and self.recording and self.recorder is not None:
             if self.recorder.take_up(sys._getframe(2)):
-                self._wait_seconds = TAKE_UP_SECONDS
+                self._taken_up = time.monotonic()
             else:
-                self._wait_seconds = min(2 * self._wait_seconds, 10 * TAKE_UP_SECONDS)
+                self._wait_seconds = min(2 * self._wait_seconds, LONGEST_WAIT_SECONDS)
                 self._take_up_soon.after(self._wait_seconds)
 
     def stop(self, frame: FrameType | None = None) -> None:
