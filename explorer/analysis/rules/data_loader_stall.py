@@ -69,9 +69,9 @@ def _lines_inside(context: RuleContext, fetches: str) -> dict[int, int]:
     states = states_at(context.scope.rank, context.main_track, context.where("s"), "h.site_id IS NOT NULL")
     inside = f"""SELECT DISTINCT h.site_id FROM ({states}) h JOIN ({fetches}) f
 ON h.start_ns < f.start_ns + f.duration_ns AND h.start_ns + h.duration_ns > f.start_ns"""
-    # Median steps, so that an interrupted step does not choose the line.
+    # Quiet steps, so that an interrupted one does not choose the line.
     rows = context.rows(
-        f"""SELECT site_id, median(host_ns)::BIGINT AS time_ns FROM line_steps l
+        f"""SELECT site_id, quantile_cont(host_ns, 0.25)::BIGINT AS time_ns FROM line_steps l
         WHERE {context.where("l")} AND l.track_id = {context.main_track} AND site_id IN ({inside})
         GROUP BY site_id ORDER BY time_ns DESC, site_id"""
     )
