@@ -1,6 +1,7 @@
 """What recording costs: step time under each way of profiling, over the same steps without any.
 
 python benchmarks/capture_overhead.py [--model small|big|both] [--rounds 7] [--steps 30] [--json FILE]
+python benchmarks/capture_overhead.py --quick      three minutes, the four ways that matter most, a Markdown table
 
 Method: one process, one thread; in every round each way of profiling runs the same number of steps, in turn, so that a
 slow moment of the machine hits all of them. Times are CPU times of the process (--wall for wall-clock ones): the models
@@ -23,7 +24,7 @@ import shutil
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 os.environ.setdefault("KINETO_LOG_LEVEL", "6")
@@ -179,17 +180,63 @@ def median_step(way: Callable[[], object], step: Callable[[], None], steps: int)
     return statistics.median(times[2:])
 
 
-def measure(name: str, rounds: int, steps: int) -> dict[str, dict[str, float]]:
+QUICK_WAYS = ("no profiler", "torch.profiler", "torch.profiler, with_stack", "neuron_profile, ops and lines")
+QUICK_SECONDS = {"small": 110.0, "big": 50.0}
+
+
+def rounds_of(
+    name: str, ways: Sequence[str], steps: int, go_on: Callable[[int], bool]
+) -> tuple[list[float], dict[str, list[float]]]:
+    """(step seconds without profiler, ratios by way), one number a round."""
     step = small_step() if name == "small" else big_step()
     for _ in range(5):
         step()
-    ratios: dict[str, list[float]] = {way: [] for way in WAYS}
+    # The first session of a process pays for Kineto's own start.
+    for way in ways:
+        median_step(WAYS[way], step, 1)
+    HAND_OVER.clear()
+    ratios: dict[str, list[float]] = {way: [] for way in ways}
     base: list[float] = []
-    for _ in range(rounds):
+    while go_on(len(base)):
         plain = median_step(WAYS["no profiler"], step, steps)
         base.append(plain)
-        for way in WAYS:
+        for way in ways:
             ratios[way].append(median_step(WAYS[way], step, steps) / plain)
+    return base, ratios
+
+
+def quick() -> None:
+    """Both models within three minutes, as Markdown."""
+    columns = {}
+    for name, seconds in QUICK_SECONDS.items():
+        until = time.perf_counter() + seconds
+        steps = 30 if name == "small" else 8
+        base, ratios = rounds_of(
+            name, QUICK_WAYS, steps, lambda done: done < 3 or time.perf_counter() < until
+        )
+        hand_over = {way: statistics.median(values) for way, values in HAND_OVER.items()}
+        columns[name] = (base, ratios, hand_over)
+    small, big = columns["small"], columns["big"]
+    print(
+        f"\nStep time over the same step without profiler, medians of {len(small[0])} (small) and {len(big[0])} (big) "
+        "interleaved rounds; in brackets the middle half of the rounds.\n"
+    )
+    milliseconds = [f"{1000 * statistics.median(base):.2f} ms" for base, _, _ in (small, big)]
+    print(
+        f"| | small ops ({milliseconds[0]} a step) | big ops ({milliseconds[1]} a step) | hand-over, us an event |"
+    )
+    print("|---|---|---|---|")
+    for way in QUICK_WAYS:
+        cells = []
+        for _, ratios, _ in (small, big):
+            low, middle, high = statistics.quantiles(ratios[way], n=4)
+            cells.append(f"{middle:.2f} ({low:.2f} to {high:.2f})")
+        given = f"{small[2][way]:.1f}" if way in small[2] else ""
+        print(f"| {way} | {cells[0]} | {cells[1]} | {given} |")
+
+
+def measure(name: str, rounds: int, steps: int) -> dict[str, dict[str, float]]:
+    base, ratios = rounds_of(name, tuple(WAYS), steps, lambda done: done < rounds)
     print(f"\n{name} model: {1000 * statistics.median(base):.2f} ms a step without profiler, {rounds} rounds")
     result = {}
     for way, values in ratios.items():
@@ -214,6 +261,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=30)
     parser.add_argument("--json", help="write the numbers to this file too")
     parser.add_argument("--wall", action="store_true", help="wall-clock time instead of CPU time")
+    parser.add_argument("--quick", action="store_true", help="three minutes, four ways, a Markdown table")
     options = parser.parse_args()
     if options.wall:
         global clock
@@ -223,6 +271,9 @@ def main() -> None:
     print(
         f"Python {platform.python_version()}, torch {torch.__version__}, {os.cpu_count()} CPUs, {platform.machine()}"
     )
+    if options.quick:
+        quick()
+        return
     names = ("small", "big") if options.model == "both" else (options.model,)
     results = {name: measure(name, options.rounds, options.steps) for name in names}
     if options.json:
