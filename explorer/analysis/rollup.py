@@ -32,7 +32,7 @@ ROLLUPS: dict[str, str] = {
 """Computed tables by name, each the union over ranks of a view."""
 
 _TYPES = {"INTEGER": "int32", "BIGINT": "int64", "DOUBLE": "float64", "BOOLEAN": "bool", "VARCHAR": "string"}
-_FORM = 3
+_FORM = 4
 """Part of every file name: raised when a roll-up view changes."""
 
 

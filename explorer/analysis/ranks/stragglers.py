@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 PERSISTENT_SHARE = 0.6
 """A rank that is last in at least this share of the steps is persistently slow; else its delays are random."""
 
+FEWEST_FOR_PATTERN = 3
+"""Fewer steps say nothing about how steady a delay is."""
+
 SMALLEST_SHARE = 0.01
 """Delays below 1 % of the step are not worth a name."""
 
@@ -35,7 +38,8 @@ class Straggler:
     """A rank that arrives last.
 
     `delay_ns`: how much later than the median rank it arrives, per step (the median step of a persistent
-    one, the mean of a random one); `pattern` is persistent or random; `first_step` the first step it was last at; `causes` largest first.
+    one, the mean of a random one); `pattern` is persistent, random or
+    unknown; `first_step` the first step it was last at; `causes` largest first.
     """
 
     rank: int
@@ -71,7 +75,7 @@ def stragglers(engine: Engine) -> list[Straggler]:
         delay = median(caused) if persistent else sum(caused) / len(steps)
         if delay < SMALLEST_SHARE * step_ns or delay <= (residual or 0):
             continue
-        pattern = "persistent" if persistent else "random"
+        pattern = "unknown" if len(steps) < FEWEST_FOR_PATTERN else "persistent" if persistent else "random"
         found.append(
             Straggler(
                 rank=rank,
@@ -82,7 +86,7 @@ def stragglers(engine: Engine) -> list[Straggler]:
                 pattern=pattern,
                 first_step=min((s for s in last if s is not None), default=None),
                 residual_ns=round(residual or 0),
-                causes=tuple(causes(engine, rank, None if pattern == "persistent" else last)),
+                causes=tuple(causes(engine, rank, None if persistent else last)),
             )
         )
     return sorted(found, key=lambda item: (-item.delay_ns, item.rank))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from explorer.analysis.ranks.stragglers import Straggler, stragglers
+from explorer.analysis.ranks.stragglers import PERSISTENT_SHARE, Straggler, stragglers
 from explorer.analysis.rule import Draft, NotChecked, Rule, Setting
 from explorer.analysis.rule_context import RuleContext
 from explorer.model.finding import Saving
@@ -18,7 +18,11 @@ def check(context: RuleContext) -> Sequence[Draft] | NotChecked:
 
 
 def _draft(context: RuleContext, item: Straggler) -> Draft:
-    late = "median(caused_ns)" if item.pattern == "persistent" else f"(sum(caused_ns) / {item.steps})"
+    late = (
+        "median(caused_ns)"
+        if item.steps_last >= PERSISTENT_SHARE * item.steps
+        else f"(sum(caused_ns) / {item.steps})"
+    )
     evidence, _ = context.evidence(
         f"Rank {item.rank} arrives last at {{last_calls}} of {{calls}} calls, {{late_ns}} per step later than the median rank.",
         f"""SELECT sum(last_calls)::BIGINT AS last_calls, sum(calls)::BIGINT AS calls,

@@ -1,7 +1,7 @@
 -- collective_rollup: every communication call or kernel with its time, step and line, and its place in its group's order.
 -- Where a rank holds both sides of its communication, only the side that moved the data: device kernels, or the backend's
 -- own worker threads, before host calls. Work of a backend's thread begins with the call that asked for it: the rank was
--- ready then, even where the thread was still busy with an earlier call.
+-- ready then, even where the thread was still busy with an earlier call. Kernels named SendRecv that an all-to-all launched are one.
 -- Needs: collectives, events, tracks, work_intervals, rank_extent
 -- Columns
 --   rank INTEGER - Process rank
@@ -24,8 +24,9 @@
 --   busy_ns BIGINT ns Time within it in which the rank computed: kernels, or ops of a rank without a device
 --   site_id BIGINT - Responsible line
 WITH joined AS (
-    SELECT c.rank, c.event_id, e.step, c.side, coalesce(c."group", '') AS group_name, c.group_description, c.operation,
-           c.dtype, c.size_bytes, c.group_size, c.group_ranks, c.sequence, c.peer,
+    SELECT c.rank, c.event_id, e.step, c.side, coalesce(c."group", '') AS group_name, c.group_description,
+           CASE WHEN c.operation = 'send_recv' AND regexp_matches(concat(o.name, ' ', p.name), '(?i)all_?to_?all') THEN 'all_to_all'
+                ELSE c.operation END AS operation, c.dtype, c.size_bytes, c.group_size, c.group_ranks, c.sequence, c.peer,
            CASE WHEN t.kind = 'thread' THEN least(e.start_ns, coalesce(h.start_ns, e.start_ns)) ELSE e.start_ns END AS start_ns,
            e.start_ns + e.duration_ns AS end_ns, e.site_id,
            bool_or(c.side = 'device') OVER (PARTITION BY c.rank) AS has_device
@@ -33,6 +34,8 @@ WITH joined AS (
     JOIN events AS e USING (rank, event_id)
     LEFT JOIN tracks AS t ON t.rank = e.rank AND t.track_id = e.track_id
     LEFT JOIN events AS h ON h.rank = e.rank AND h.event_id = e.launch_id AND c.side = 'device'
+    LEFT JOIN events AS o ON o.rank = e.rank AND o.event_id = e.op_id AND c.operation = 'send_recv'
+    LEFT JOIN events AS p ON p.rank = e.rank AND p.event_id = o.parent_id
 ), chosen AS (
     SELECT * FROM joined WHERE side = 'device' OR NOT has_device
 ), marks AS (

@@ -1,6 +1,7 @@
 -- group_bandwidth: communication by group, operation and size: how long the transfer takes, how fast it is, how much is
--- waiting. Algorithm bandwidth is message size over true latency; bus bandwidth multiplies it by 2(n-1)/n for all-reduce
--- and (n-1)/n for the others (the NCCL tests' convention), so that it compares with what a link can do.
+-- waiting. Algorithm bandwidth is message size over true latency; bus bandwidth multiplies it by 2(n-1)/n for all-reduce,
+-- (n-1)/n for all-gather, reduce-scatter and all-to-all, and 1 for the others (the NCCL tests' convention), so that it
+-- compares with what a link can do.
 -- Needs: collective_waits
 -- Columns
 --   group_name VARCHAR - Process group
@@ -28,7 +29,9 @@ WITH calls AS (
 )
 SELECT group_name, operation, group_size, size_bytes, calls, latency_ns, wait_ns, transfer_share,
        size_bytes * 1e9 / nullif(latency_ns, 0) AS algorithm_bandwidth,
-       size_bytes * 1e9 / nullif(latency_ns, 0) * (group_size - 1) / group_size
-           * CASE WHEN operation = 'all_reduce' THEN 2 ELSE 1 END AS bus_bandwidth
+       size_bytes * 1e9 / nullif(latency_ns, 0) * CASE
+           WHEN operation = 'all_reduce' THEN 2.0 * (group_size - 1) / group_size
+           WHEN operation IN ('all_gather', 'reduce_scatter', 'all_to_all') THEN (group_size - 1.0) / group_size
+           ELSE 1.0 END AS bus_bandwidth
 FROM grouped
 ORDER BY calls * latency_ns DESC, group_name, operation, size_bytes

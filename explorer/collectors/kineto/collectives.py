@@ -11,6 +11,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from explorer.collectors.device_work import collective_operation
+
 OPERATIONS = {
     "allreduce": "all_reduce",
     "allgather": "all_gather",
@@ -44,16 +46,23 @@ def operation_of(text: str) -> str:
 
 
 def collective_rows(
-    rows: pa.Table, event_rows: npt.NDArray[np.int64], on_device: npt.NDArray[np.bool_], first: int
+    rows: pa.Table,
+    event_rows: npt.NDArray[np.int64],
+    on_device: npt.NDArray[np.bool_],
+    is_collective: npt.NDArray[np.bool_],
+    first: int,
 ) -> list[dict[str, Any]]:
-    """Rows of `collectives` for those events of a group of chunks whose args describe one."""
+    """Rows of `collectives` for those events of a group of chunks whose args describe one, and for device work that is
+    known to communicate by its name alone: traces before PyTorch 2.2 say no more."""
     described = rows.column("collective")
+    result = _named(rows, event_rows[on_device & is_collective], first)
     if described.null_count == len(described):
-        return []
+        return result
     values_of = described.take(pa.array(event_rows))
     places = np.flatnonzero(np.asarray(pc.is_valid(values_of)))
     values = values_of.take(pa.array(places)).to_pylist()
-    result = []
+    known = {int(event_rows[place]) + first for place in places}
+    result = [row for row in result if row["event_id"] not in known]
     for place, value in zip(places.tolist(), values):
         name, group, description, ranks, before, after, size, dtype, sequence, destination, origin = value
         operation = operation_of(name or "")
@@ -78,6 +87,14 @@ def collective_rows(
             }
         )
     return result
+
+
+def _named(rows: pa.Table, event_rows: npt.NDArray[np.int64], first: int) -> list[dict[str, Any]]:
+    names = rows.column("name").take(pa.array(event_rows)).to_pylist() if len(event_rows) else []
+    return [
+        {"event_id": int(row) + first, "side": "device", "operation": collective_operation(name or "")}
+        for row, name in zip(event_rows, names)
+    ]
 
 
 def _integer(text: str | None) -> int | None:

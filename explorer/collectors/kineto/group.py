@@ -82,7 +82,9 @@ def write_group(group: Group, root: Location | str, rank: int, paths: dict[str, 
 
     if len(group.event_rows):
         write("events", _events(rows, group))
-        if collectives := collective_rows(rows, group.event_rows, group.on_device, group.first):
+        if collectives := collective_rows(
+            rows, group.event_rows, group.on_device, _in_category(group, "collective"), group.first
+        ):
             write("collectives", collectives)
     if len(group.memory["row"]):
         write("memory_events", memory_rows(rows, group.memory, group.first, group.base_ns))
@@ -95,6 +97,11 @@ def write_group(group: Group, root: Location | str, rank: int, paths: dict[str, 
         write("source_rows", _source_rows(rows, group))
     result.refused = [(as_json(rows, row), reason) for row, reason in group.refused]
     return result
+
+
+def _in_category(group: Group, category: str) -> npt.NDArray[np.bool_]:
+    positions, words = group.words["category"]
+    return np.isin(positions, [place for place, word in enumerate(words) if word == category])
 
 
 def nullable(
