@@ -134,13 +134,22 @@ def _time(case: Case, slow: bool, clock_name: str) -> list[int]:
 
 
 def _match(case: Case, findings: Findings) -> tuple[Finding | None, int | None, bool]:
-    for position, finding in enumerate(findings, 1):
-        if finding.rule in case.kinds:
-            first = finding.lines[0] if finding.lines else None
-            exact = (
-                first is not None
-                and first.line in case.lines
-                and os.path.basename(first.file) == os.path.basename(case.file)
-            )
-            return finding, position, exact
+    """The finding that names the fault: of the right rule, with the right line before one without, the higher before the lower."""
+    named = [
+        (position, finding) for position, finding in enumerate(findings, 1) if finding.rule in case.kinds
+    ]
+    for position, finding in named:
+        if position <= TOP and _has_line(case, finding):
+            return finding, position, True
+    if named:
+        return named[0][1], named[0][0], False
     return None, None, False
+
+
+def _has_line(case: Case, finding: Finding) -> bool:
+    first = finding.lines[0] if finding.lines else None
+    return (
+        first is not None
+        and first.line in case.lines
+        and os.path.basename(first.file) == os.path.basename(case.file)
+    )

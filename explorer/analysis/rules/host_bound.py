@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from explorer.analysis.code_loop import CodeLines, Line
@@ -9,6 +10,8 @@ from explorer.analysis.rule import Draft, Rule, Setting
 from explorer.analysis.rule_context import RuleContext
 from explorer.analysis.rule_sql import states_at
 from explorer.model.finding import Saving
+
+_LIBRARY_CALLS = re.compile(r"(?:^|\.)(?:step|zero_grad|backward|manual_seed|synchronize)\(")
 
 
 def check(context: RuleContext) -> Sequence[Draft]:
@@ -70,8 +73,8 @@ def _is_definition(line: Line) -> bool:
 
 
 def _expected(line: Line) -> bool:
-    """The loop over the loader and the step call are not the program's own Python."""
-    return ".step()" in line.code and line.code.startswith(("prof", "profiler"))
+    """Calls that every training loop makes: what Python they run is the library's, not the program's."""
+    return bool(_LIBRARY_CALLS.search(line.code))
 
 
 def _advice(line: Line) -> str:
