@@ -62,13 +62,15 @@ class RuleContext:
 
     @cached_property
     def main_track(self) -> int:
-        """The host thread that runs most: by time of ops and states; -1 when there is none."""
+        """The host thread that runs most: by time of ops and states, workers of DataLoaders aside; -1 when there is none."""
         found = self.rows(
             f"""SELECT track_id, sum(work_ns) AS work_ns FROM (
               SELECT track_id, greatest(op_ns, host_ns) AS work_ns FROM line_steps l WHERE {self.where("l")}
               UNION ALL SELECT e.track_id, e.duration_ns FROM events e JOIN tracks t USING (rank, track_id)
               WHERE {self.where()} AND t.kind = 'thread' AND e.parent_id IS NULL AND e.category IN ('runtime', 'sync')
-            ) GROUP BY track_id ORDER BY work_ns DESC, track_id LIMIT 1"""
+            ) WHERE track_id NOT IN (SELECT track_id FROM tracks WHERE rank = {self.scope.rank}
+              AND starts_with(coalesce(process_name, ''), 'DataLoader worker'))
+            GROUP BY track_id ORDER BY work_ns DESC, track_id LIMIT 1"""
         )
         return int(found[0]["track_id"]) if found else -1
 

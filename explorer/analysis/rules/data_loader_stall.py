@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from explorer.analysis.rule import Draft, Rule, Setting
 from explorer.analysis.rule_context import RuleContext
@@ -25,8 +26,11 @@ WHERE {context.where()} AND e.category = 'data' AND e.track_id = {context.main_t
     work = _lines_inside(context, fetches)
     loading = {site: time for site, time in work.items() if site in _heavy(context, work)}
     waits = _waiting_lines(context, fetches)
+    inside = {} if loading else _lines_in_workers(context, fetches)
+    in_workers = {site: inside[site] for site in _heavy(context, inside)}
+    loading |= in_workers
     lines = {**loading, **{site: time for site, time in waits.items() if site not in loading}}
-    in_process = bool(loading)
+    in_process = bool(loading) and not in_workers
     handoff_ns = row["fetches"] * context.setting(RULE, "handoff_ns")
     compute_ns = max(0, context.scope.mean_ns - stall_ns)
     if in_process:
@@ -46,6 +50,9 @@ WHERE {context.where()} AND e.category = 'data' AND e.track_id = {context.main_t
             "The batch is not ready when it is asked for: add workers (num_workers), raise prefetch_factor, keep workers "
             "alive (persistent_workers=True), and make the dataset's transform cheaper."
         )
+        if in_workers:
+            heaviest = next(iter(in_workers))
+            advice += f" The heaviest line inside the workers is {context.place(heaviest)}: `{context.code(heaviest)}`."
     expected = max(0, round(stall_ns - left_ns))
     return [
         Draft(
@@ -75,6 +82,26 @@ ON h.start_ns < f.start_ns + f.duration_ns AND h.start_ns + h.duration_ns > f.st
         WHERE {context.where("l")} AND l.track_id = {context.main_track} AND site_id IN ({inside})
         GROUP BY site_id ORDER BY time_ns DESC, site_id"""
     )
+    return _by_line(context, rows)
+
+
+def _lines_in_workers(context: RuleContext, fetches: str) -> dict[int, int]:
+    """Lines that DataLoader workers executed for the batches that were waited for, recorded time per step, most first."""
+    work = f"""SELECT w.track_id, w.start_ns, w.start_ns + w.duration_ns AS end_ns FROM edges x
+JOIN events w ON w.rank = x.rank AND w.event_id = x.source_id JOIN ({fetches}) f ON f.event_id = x.target_id
+WHERE x.kind = 'data' AND x.rank = {context.scope.rank}"""
+    rows = context.rows(
+        f"""SELECT h.site_id, (sum(least(h.start_ns + h.duration_ns, w.end_ns) - greatest(h.start_ns, w.start_ns))
+          / {context.count})::BIGINT AS time_ns
+        FROM host_states h JOIN ({work}) w
+        ON h.track_id = w.track_id AND h.start_ns < w.end_ns AND h.start_ns + h.duration_ns > w.start_ns
+        WHERE h.rank = {context.scope.rank} AND h.site_id IS NOT NULL GROUP BY h.site_id ORDER BY time_ns DESC, h.site_id"""
+    )
+    return _by_line(context, rows)
+
+
+def _by_line(context: RuleContext, rows: list[dict[str, Any]]) -> dict[int, int]:
+    """Times of sites on the same line together, under the one that comes first."""
     merged: dict[tuple[str, int], dict[int, int]] = {}
     for row in rows:
         if site := context.codes.get(row["site_id"]):

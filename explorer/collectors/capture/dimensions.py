@@ -74,7 +74,7 @@ class Dimensions:
         )
 
     def _is_user(self, code: CodeType) -> bool:
-        return self._user_file(code.co_filename)
+        return self.is_user_file(code.co_filename)
 
     def _site(self, code: CodeType, line: int, coarse: bool) -> int:
         key = (id(code), line, coarse)
@@ -91,7 +91,7 @@ class Dimensions:
         site = ids.site_id(name, line, function, end_line)
         if site not in self._known_sites:
             self._known_sites.add(site)
-            kind = self._user_file(file)
+            kind = self.is_user_file(file)
             self.user_files.add(file)
             text = linecache.getline(file, line).strip() or None
             self._new_sites.append(
@@ -111,12 +111,13 @@ class Dimensions:
         """Site of the innermost user line of a chain (file, line, plain function name), innermost last; of the innermost
         line outright where none is the user's."""
         for file, line, function in reversed(chain):
-            if self._user_file(file):
+            if self.is_user_file(file):
                 return self.add_site(file, line, self._names.at(file, line, function))
         file, line, function = chain[-1]
         return self.add_site(file, line, self._names.at(file, line, function))
 
-    def _user_file(self, file: str) -> bool:
+    def is_user_file(self, file: str) -> bool:
+        """Whether a file is the user's code."""
         known = self._kinds.get(file)
         if known is None:
             known = self._kinds[file] = self._user_code.kind(file) == USER

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import sys
@@ -24,7 +25,10 @@ from explorer.collectors.capture.file_io import FileIoRecorder
 from explorer.collectors.capture.gc_recorder import GcRecorder
 from explorer.collectors.capture.host_event import HostEvent
 from explorer.collectors.capture.host_info import clock_sample, device_rows, git_commit, host_info
+from explorer.collectors.capture.host_states import HostStates
 from explorer.collectors.capture.kineto_window import RawWindow, make_profiler, read_window
+from explorer.collectors.capture.loader_rows import LoaderRows
+from explorer.collectors.capture.loader_watch import LoaderWatch
 from explorer.collectors.capture.main_thread_call import MainThreadCall
 from explorer.collectors.capture.module_paths import ModulePaths, module_call_code
 from explorer.collectors.capture.other_profilers import OtherProfilers, another_is_running
@@ -33,11 +37,11 @@ from explorer.collectors.capture.settings import CaptureSettings
 from explorer.collectors.capture.source_paths import SourcePaths, project_root
 from explorer.collectors.capture.source_snapshot import source_rows
 from explorer.collectors.capture.step_marks import LoaderMarks, OptimizerMarks
-from explorer.collectors.capture.steps import Steps
+from explorer.collectors.capture.steps import Step, Steps
 from explorer.collectors.capture.termination import Termination
 from explorer.collectors.capture.tracks import Tracks
 from explorer.collectors.capture.window_plan import WindowPlan
-from explorer.collectors.capture.window_tables import Coverage, HostStates, build_window
+from explorer.collectors.capture.window_tables import Coverage, build_window
 from explorer.collectors.lines.records import LineRecorder
 from explorer.collectors.lines.replay import Replay
 from explorer.collectors.lines.user_code import UserCode
@@ -92,6 +96,8 @@ class Session:
         self._samplers: list[str] = []
         self.compiler = CompileRecorder()
         self.collectives = CollectiveRecorder()
+        self.loaders = LoaderWatch(tuple(settings.user_code), tuple(settings.library_code))
+        self.loader_rows = LoaderRows()
         self.extra: list[HostEvent] = []
         self.window = -1
         self.windows: list[dict[str, Any]] = []
@@ -154,6 +160,7 @@ class Session:
         self.collectives.start()
         if settings.lines:
             self.compiler.start()
+            self.loaders.start()
         self.marks.start()
         self.loader_marks.start()
         self.others.start()
@@ -361,6 +368,7 @@ class Session:
         self.collectives.stop()
         self.marks.stop()
         self.loader_marks.stop()
+        self.loaders.stop()
         self.others.stop()
         self.termination.stop()
         self._take_up_soon.stop()
@@ -378,12 +386,25 @@ class Session:
         self.collectives.stop()
         self.marks.stop()
         self.loader_marks.stop()
+        self.loaders.stop()
         self.others.stop()
         self.termination.forget()
         self._take_up_soon.forget()
         self._cut_soon.forget()
+        if self.recorder is not None:
+            with contextlib.suppress(Exception):
+                self.recorder.stop()
         sys.settrace(None)
         threading.settrace(None)  # type: ignore[arg-type]
+
+    def abandon(self) -> None:
+        """In a process that turns out to be another capture's DataLoader worker: end and write nothing."""
+        if self.recording:
+            with contextlib.suppress(Exception):
+                self.profiler.stop()
+        self.running = self.recording = False
+        self._disarm()
+        guard.release(self)
 
     # -- steps and windows
 
@@ -488,6 +509,8 @@ class Session:
         )
         if not self.settings.compat:
             self.profiler.profiler = None
+        if self.plan.spent:
+            self.loaders.dismiss()
 
     def _write_window(self, raw: RawWindow, end_ns: int) -> int:
         if not self.running and self.steps.drop_empty_tail(
@@ -517,15 +540,39 @@ class Session:
         stacks, sites, _ = self.dimensions.arrays()
         host = states.rows(self.tracks, stacks, sites)
         writer = self.writer
+        intervals = self.steps.intervals(end_ns)
         writer.write("events", built.tables.pop("events"), presorted=True)
         for table, content in built.tables.items():
             writer.write(table, content)
         if host is not None:
             writer.write("host_states", host)
+        self._write_workers(built.data_rows, intervals, end_ns)
         self._write_small_tables()
         self._describe(finished=False)
         writer.commit()
         return built.events
+
+    def _write_workers(self, data_rows: list[tuple[int, int, int]], steps: list[Step], end_ns: int) -> None:
+        """What DataLoader workers handed over since the last time."""
+        pieces, waits = self.loaders.take()
+        if not pieces and not waits:
+            self.loader_rows.know_steps(steps)
+            return
+        continuous = self.settings.schedule is None
+        windows = [(w["start_ns"], w["start_ns"] + w["duration_ns"]) for w in self.windows]
+        tables, self._next_event = self.loader_rows.tables(
+            pieces,
+            waits,
+            data_rows,
+            steps,
+            None if continuous else [*windows, (self._window_start, end_ns)],
+            self.dimensions,
+            self.tracks,
+            self._next_event,
+            self.rank,
+        )
+        for table, content in tables.items():
+            self.writer.write(table, content)
 
     def _write_small_tables(self) -> None:
         writer = self.writer
@@ -548,6 +595,8 @@ class Session:
 
     def _finish(self) -> None:
         writer = self.writer
+        self._write_workers([], [], self._window_start)
+        self.loaders.dismiss()
         self._write_small_tables()
         if self.settings.sources:
             rows = source_rows(self.dimensions.user_files, self.paths)
@@ -592,6 +641,7 @@ class Session:
             "max_events": settings.max_events,
             "telemetry": self._samplers,
             "telemetry_failed": self.telemetry.failed,
+            "loader_workers": len(self.loader_rows.workers),
             "steps_marked_by": self.steps.marked_by,
             "steps_recorded": self.steps.recorded,
             "steps_not_recorded": self.steps.unrecorded,
@@ -643,6 +693,18 @@ class Session:
                 "info",
                 len(self.recorder.hot),
                 f"Lines were given up for hot pure-Python code ({names}): only the function is known there.",
+                None,
+                "lines",
+            )
+        if self.loader_rows.full or self.loader_rows.hot:
+            names = ", ".join(sorted(self.loader_rows.hot)[:5])
+            say(
+                "coarse_lines",
+                "info",
+                max(1, len(self.loader_rows.hot)),
+                "Lines were given up in DataLoader workers: "
+                + (f"hot pure-Python code ({names})" if names else "more states than a worker keeps")
+                + ".",
                 None,
                 "lines",
             )

@@ -8,6 +8,9 @@ from typing import Any
 
 from explorer.collectors.capture.activities import accelerator_type, private_backend_name
 
+LOADER_WORKER = "DataLoader worker"
+"""How the process names of DataLoader workers begin."""
+
 
 class Tracks:
     """Numbers tracks in the order they are seen; rows are written once."""
@@ -16,6 +19,7 @@ class Tracks:
         self._threads: dict[int, int] = {}
         self._streams: dict[tuple[int, int], int] = {}
         self._counters: dict[str, int] = {}
+        self._workers: dict[tuple[int, int], int] = {}
         self._new: list[dict[str, Any]] = []
         self._next = 0
         self._main = main_native_id
@@ -51,6 +55,28 @@ class Tracks:
                 "thread_id": native_id,
                 "thread_name": name,
                 "label": label,
+            }
+        )
+        return track
+
+    def loader_worker(self, loader: int, worker: int, process_id: int, native_id: int) -> int:
+        """Track of a DataLoader's worker; one for the same worker of all epochs."""
+        known = self._workers.get((loader, worker))
+        if known is not None:
+            return known
+        track = self._workers[loader, worker] = self._number()
+        name = f"{LOADER_WORKER} {worker}" + (f" of loader {loader}" if loader > 1 else "")
+        self._new.append(
+            {
+                "track_id": track,
+                "kind": "thread",
+                "device_type": "cpu",
+                "device_index": None,
+                "process_id": process_id,
+                "process_name": name,
+                "thread_id": native_id,
+                "thread_name": name,
+                "label": name,
             }
         )
         return track

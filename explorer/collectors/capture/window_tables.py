@@ -19,13 +19,13 @@ from explorer.collectors.capture.compiled_rows import compiled_rows
 from explorer.collectors.capture.dimensions import Dimensions
 from explorer.collectors.capture.forward_backward import follow_to_own_line, resolve_forward
 from explorer.collectors.capture.host_event import HostEvent
+from explorer.collectors.capture.host_states import HostStates
 from explorer.collectors.capture.kineto_window import RawWindow
 from explorer.collectors.capture.metadata import parse_metadata
 from explorer.collectors.capture.nesting import parents_of, self_times
 from explorer.collectors.capture.phases import PHASE_NAMES, phases_of
 from explorer.collectors.capture.steps import Step, step_of
 from explorer.collectors.capture.tracks import Tracks
-from explorer.collectors.lines.replay import ThreadStates
 
 I64 = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -58,86 +58,8 @@ class WindowTables:
     events: int
     lost: dict[str, int]
     modules: set[int]
-
-
-class HostStates:
-    """States of every thread over the window, ready to be looked up by time."""
-
-    def __init__(
-        self, states: Sequence[ThreadStates], carried: dict[int, int], start_ns: int, end_ns: int
-    ) -> None:
-        """`carried`: node that each thread was at when the window began; updated to where it is at the end."""
-        self.by_thread: dict[int, tuple[I64, I64]] = {}
-        self.modules: dict[int, tuple[I64, I64]] = {}
-        seen = set()
-        for thread in states:
-            seen.add(thread.native_id)
-            if len(thread.module_times):
-                self.modules[thread.native_id] = (
-                    np.maximum.accumulate(thread.module_times),
-                    thread.module_keys,
-                )
-            before = carried.get(thread.native_id, 0)
-            times = np.concatenate([np.array([start_ns], dtype=np.int64), thread.times])
-            nodes = np.concatenate([np.array([before], dtype=np.int64), thread.nodes])
-            # A clock that stepped back must not break the search.
-            times = np.maximum.accumulate(times)
-            if thread.native_id in self.by_thread:
-                old_times, old_nodes = self.by_thread[thread.native_id]
-                times, nodes = np.concatenate([old_times, times[1:]]), np.concatenate([old_nodes, nodes[1:]])
-            self.by_thread[thread.native_id] = (times, nodes)
-            carried[thread.native_id] = 0 if thread.finished else int(nodes[-1])
-        for native_id, node in carried.items():
-            if native_id not in seen and node:
-                self.by_thread[native_id] = (
-                    np.array([start_ns], dtype=np.int64),
-                    np.array([node], dtype=np.int64),
-                )
-        self.end_ns = end_ns
-
-    def node_at(self, native_id: int, times: I64) -> I64:
-        """Node at each time; 0 where nothing was recorded."""
-        known = self.by_thread.get(native_id)
-        if known is None:
-            return np.zeros(len(times), dtype=np.int64)
-        at = np.searchsorted(known[0], times, "right") - 1
-        return np.where(at >= 0, known[1][np.maximum(at, 0)], 0)
-
-    def module_at(self, native_id: int, times: I64) -> I64:
-        """Key of the innermost nn.Module at each time; 0 where there is none."""
-        known = self.modules.get(native_id)
-        if known is None:
-            return np.zeros(len(times), dtype=np.int64)
-        at = np.searchsorted(known[0], times, "right") - 1
-        return np.where(at >= 0, known[1][np.maximum(at, 0)], 0)
-
-    def rows(self, tracks: Tracks, stacks: I64, sites: I64) -> pa.Table | None:
-        """Rows of host_states: consecutive equal states merged, empty ones dropped."""
-        parts = []
-        for native_id, (times, nodes) in self.by_thread.items():
-            ends = np.append(times[1:], max(self.end_ns, int(times[-1])))
-            keep = ends > times
-            times, nodes, ends = times[keep], nodes[keep], ends[keep]
-            if not len(times) or not np.any(nodes):
-                continue
-            first = np.append(True, nodes[1:] != nodes[:-1])
-            at = np.flatnonzero(first)
-            start = times[at]
-            end = np.append(times[at[1:]], ends[-1])
-            node = nodes[at]
-            stack, site = stacks[node], sites[node]
-            parts.append(
-                pa.table(
-                    {
-                        "track_id": np.full(len(at), tracks.thread(native_id), dtype=np.int32),
-                        "start_ns": start,
-                        "duration_ns": end - start,
-                        "stack_id": _nullable(stack, stack == 0),
-                        "site_id": _nullable(site, site == 0),
-                    }
-                )
-            )
-        return pa.concat_tables(parts) if parts else None
+    data_rows: list[tuple[int, int, int]]
+    """(start, end, event id) of the waits for batches."""
 
 
 def build_window(
@@ -364,7 +286,11 @@ def build_window(
         )
         total += len(memory)
     lost = {"negative_duration": int(negative.sum())} if np.any(negative) else {}
-    return WindowTables(tables, first_event_id + total, total, lost, set(np.unique(module).tolist()))
+    waits = [at for at, kind in enumerate(categories) if kind == "data"]
+    data_rows = [(int(starts[at]), int(ends[at]), int(event_id[at])) for at in waits]
+    return WindowTables(
+        tables, first_event_id + total, total, lost, set(np.unique(module).tolist()), data_rows
+    )
 
 
 _ATTRIBUTIONS = ("none", "traced", "forward", "flow", "order", "compiled")

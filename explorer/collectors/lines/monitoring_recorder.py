@@ -50,6 +50,8 @@ class MonitoringRecorder:
     ) -> None:
         self.user_code = user_code
         self.line_budget = line_budget
+        self.base_code: CodeType | None = None
+        """Frames of this code and below it are another program's (what a worker was forked from)."""
         self.hot: dict[CodeType, int] = {}
         self.switched_off = 0
         self.on_switched_off: Callable[[], None] | None = None
@@ -111,7 +113,7 @@ class MonitoringRecorder:
         """Say anew which recorded frames of a thread are running, outermost first."""
         chain = []
         modules = []
-        while frame is not None:
+        while frame is not None and frame.f_code is not self.base_code:
             if self._recorded(frame.f_code, frame):
                 chain.append(frame)
             elif frame.f_code is self._module_call:

@@ -42,6 +42,7 @@ class LineRecorder(Protocol):
     hot: dict[CodeType, int]
     switched_off: int
     on_switched_off: Callable[[], None] | None
+    base_code: CodeType | None
 
     def start(self, frame: Any) -> None:
         """Begin on this thread with `frame` and its callers already running."""

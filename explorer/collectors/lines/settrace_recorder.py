@@ -54,6 +54,8 @@ class SettraceRecorder:
         self._module_call = module_call
         self._module_key = module_key
         self.line_budget = line_budget
+        self.base_code: CodeType | None = None
+        """Frames of this code and below it are another program's (what a worker was forked from)."""
         self.hot: dict[CodeType, int] = {}
         self.hot_now: set[CodeType] = set()
         self.switched_off = 0
@@ -236,7 +238,7 @@ class SettraceRecorder:
         """State the recorded frames and modules of this thread that are running, and trace them from here on."""
         local_of, push, _, enter_module, _ = self._pushers[threading.get_ident()]
         chain, modules = [], []
-        while frame is not None:
+        while frame is not None and frame.f_code is not self.base_code:
             if frame.f_code is self._module_call:
                 modules.append(frame)
             elif self._recorded(frame):
@@ -316,7 +318,7 @@ class SettraceRecorder:
     def _chain(self, frame: FrameType | None) -> list[tuple[int, CodeType]]:
         """Recorded frames from the outermost to this one, by identity: holding them would keep their variables alive."""
         chain = []
-        while frame is not None:
+        while frame is not None and frame.f_code is not self.base_code:
             if frame.f_code is not self._module_call and self._recorded(frame):
                 chain.append((id(frame), frame.f_code))
             frame = frame.f_back
