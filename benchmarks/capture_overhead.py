@@ -211,9 +211,11 @@ def quick() -> None:
     for name, seconds in QUICK_SECONDS.items():
         until = time.perf_counter() + seconds
         steps = 30 if name == "small" else 8
-        base, ratios = rounds_of(
-            name, QUICK_WAYS, steps, lambda done: done < 3 or time.perf_counter() < until
-        )
+
+        def go_on(done: int, until: float = until) -> bool:
+            return done < 3 or time.perf_counter() < until
+
+        base, ratios = rounds_of(name, QUICK_WAYS, steps, go_on)
         hand_over = {way: statistics.median(values) for way, values in HAND_OVER.items()}
         columns[name] = (base, ratios, hand_over)
     small, big = columns["small"], columns["big"]
