@@ -164,6 +164,10 @@ class Run:
         """What is missing, broken, repaired or doubtful, worst first."""
         return self.view("run_health")
 
+    def coverage(self) -> Result:
+        """How much of op time and device time has a source line, by phase, how exactly, and why the rest has none."""
+        return self.view("line_coverage")
+
     def memory(self) -> Result:
         """Allocated and reserved memory per rank and device: peak, growth, churn."""
         return self.view("memory_summary")

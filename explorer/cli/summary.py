@@ -36,6 +36,7 @@ def command(run: RunArgument, rank: RankOption = None, json: JsonOption = False)
                     "figures": figures,
                     "parts": parts,
                     "ranks": finite(ranks.rows()),
+                    "lines_known": finite(opened.coverage().rows()),
                     "health": opened.health().rows(),
                 }
             )
@@ -48,6 +49,7 @@ def _print(given: str, run: Run, found: Overview, ranks: Result) -> None:
     from rich.text import Text
 
     from explorer.analysis.run_facts import run_facts
+    from explorer.cli.lines_known import print_lines_known
     from explorer.cli.table import Column, console, print_hanging, print_table
 
     out = console()
@@ -92,6 +94,8 @@ def _print(given: str, run: Run, found: Overview, ranks: Result) -> None:
             ),
             to=out,
         )
+    out.print()
+    print_lines_known(run)
     print_troubles(run)
     out.print()
     out.print(Text(f"What to change: neuron-explorer bottlenecks {given}", style="dim"), soft_wrap=True)
