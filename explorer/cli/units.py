@@ -4,32 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from explorer.model.quantity import duration_text, size_text
+
 ELLIPSIS = "…"
 
 
 def duration(nanoseconds: float) -> str:
     """Three significant digits with a unit: 950 ns, 12.3 µs, 4.56 ms, 1.20 s, 2 min 05 s."""
-    value = float(nanoseconds)
-    if value == 0:
-        return "0"
-    sign, value = ("-", -value) if value < 0 else ("", value)
-    if value < 999.5:
-        return f"{sign}{value:.0f} ns"
-    for divisor, unit in ((1e3, "µs"), (1e6, "ms"), (1e9, "s")):
-        scaled = value / divisor
-        if scaled < 999.5 and (unit != "s" or scaled < 119.5):
-            return f"{sign}{_three(scaled)} {unit}"
-    minutes, seconds = divmod(round(value / 1e9), 60)
-    if minutes < 120:
-        return f"{sign}{minutes} min {seconds:02d} s"
-    hours, minutes = divmod(minutes, 60)
-    return f"{sign}{hours} h {minutes:02d} min"
-
-
-def _three(value: float) -> str:
-    if value < 9.995:
-        return f"{value:.2f}"
-    return f"{value:.1f}" if value < 99.95 else f"{value:.0f}"
+    return duration_text(float(nanoseconds))
 
 
 def share(part: float) -> str:
@@ -39,15 +21,7 @@ def share(part: float) -> str:
 
 def size(count: float) -> str:
     """Bytes with a binary unit: 512 B, 1.50 KiB, 2.00 GiB."""
-    value = float(count)
-    sign, value = ("-", -value) if value < 0 else ("", value)
-    if value < 1024:
-        return f"{sign}{value:.0f} B"
-    for unit in ("KiB", "MiB", "GiB", "TiB"):
-        value /= 1024
-        if value < 1023.5:
-            return f"{sign}{_three(value)} {unit}"
-    return f"{sign}{value / 1024:.1f} PiB"
+    return size_text(count)
 
 
 def number(value: Any) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 
+from explorer.model.quantity import duration_text, size_text, three_digits
+
 NONE = "–"
-_TIME = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"))
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _LEVELS = "▁▂▃▄▅▆▇█"
 
@@ -14,25 +15,11 @@ def _missing(value: object) -> bool:
     return value is None or (isinstance(value, float) and not math.isfinite(value))
 
 
-def _digits(value: float) -> str:
-    """Three significant digits: 1.23, 12.3, 123, 1,234."""
-    size = abs(value)
-    if size >= 99.95:
-        return f"{value:,.0f}"
-    return f"{value:.1f}" if size >= 9.995 else f"{value:.2f}"
-
-
 def duration(value_ns: float | None) -> str:
     """Nanoseconds as '1.23 ms'."""
     if _missing(value_ns) or value_ns is None:
         return NONE
-    if value_ns == 0:
-        return "0"
-    size = abs(value_ns)
-    for factor, unit in _TIME:
-        if size >= factor * 0.9995:
-            return f"{_digits(value_ns / factor)} {unit}"
-    return f"{value_ns:.0f} ns"
+    return duration_text(value_ns)
 
 
 def share(value: float | None) -> str:
@@ -52,7 +39,7 @@ def count(value: float | None) -> str:
     if _missing(value) or value is None:
         return NONE
     if abs(value) >= 10_000_000:
-        return f"{_digits(value / 1e6)} M" if abs(value) < 1e10 else f"{_digits(value / 1e9)} G"
+        return f"{three_digits(value / 1e6)} M" if abs(value) < 1e10 else f"{three_digits(value / 1e9)} G"
     return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.2f}"
 
 
@@ -60,12 +47,7 @@ def size(value_bytes: float | None) -> str:
     """Bytes as '1.23 MiB'."""
     if _missing(value_bytes) or value_bytes is None:
         return NONE
-    value, sign = abs(float(value_bytes)), "-" if value_bytes < 0 else ""
-    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
-        if value < 1023.5 or unit == "TiB":
-            return f"{sign}{value:.0f} {unit}" if unit == "B" else f"{sign}{_digits(value)} {unit}"
-        value /= 1024
-    return NONE
+    return size_text(value_bytes)
 
 
 def work(value_flops: float | None) -> str:
@@ -75,7 +57,7 @@ def work(value_flops: float | None) -> str:
     value = float(value_flops)
     for unit in ("", "K", "M", "G", "T"):
         if abs(value) < 999.5 or unit == "T":
-            return f"{_digits(value)} {unit}FLOP"
+            return f"{three_digits(value)} {unit}FLOP"
         value /= 1000
     return NONE
 

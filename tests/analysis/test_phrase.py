@@ -19,7 +19,7 @@ def test_durations(duration_ns: int, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("size", "text"), [(0, "0 B"), (512, "512 B"), (1_050_000, "1.05 MB"), (55.2e9, "55.2 GB")]
+    ("size", "text"), [(0, "0 B"), (512, "512 B"), (1_050_000, "1 MiB"), (55.2e9, "51.4 GiB")]
 )
 def test_sizes(size: float, text: str) -> None:
     assert size_text(size) == text
@@ -28,7 +28,7 @@ def test_sizes(size: float, text: str) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "text"),
     [
-        ("idle_ns", 1_500, "1.5 µs"), ("moved_bytes", 2_000, "2 kB"), ("idle_share", 0.1234, "12.3 %"), ("calls", 16.0, "16"),
+        ("idle_ns", 1_500, "1.5 µs"), ("moved_bytes", 2_000, "1.95 KiB"), ("idle_share", 0.1234, "12.3 %"), ("calls", 16.0, "16"),
         ("calls", 0.1111, "0.11"), ("calls", 1234.5, "1234"), ("name", "x", "x"), ("calls", None, "unknown"),
     ],
 )  # fmt: skip
