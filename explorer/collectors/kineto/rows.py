@@ -14,12 +14,13 @@ import pyarrow.compute as pc
 
 from explorer.collectors.kineto.nanoseconds import nanoseconds
 from explorer.collectors.kineto.numerals import WIDTH, key_ends, numerals
+from explorer.collectors.kineto.plain import compact, read_plain
 
 if TYPE_CHECKING:
     import duckdb
 
 _PIECES = msgspec.json.Decoder(list[msgspec.Raw])
-WORDS = ("ph", "cat", "name", "pid", "tid", "call_stack")
+WORDS = ("ph", "cat", "name", "pid", "tid", "call_stack", "shapes", "dtypes")
 """Columns with few distinct texts, kept as dictionaries."""
 BATCH_ROWS = 32_768
 
@@ -29,13 +30,55 @@ class _Times(msgspec.Struct):
     dur: msgspec.Raw = msgspec.Raw(b"")
 
 
+_WORD = pa.dictionary(pa.int32(), pa.string())
+_TEXTS = ("id", "label", "args", "odd", "attributes")
+_COLUMNS = (
+    "ph", "cat", "name", "pid", "tid", "id", "ident", "correlation_id", "external_id", "stream", "device", "size_bytes",
+    "flops", "shapes", "dtypes", "sequence_number", "forward_thread", "call_stack", "address", "allocated_bytes",
+    "reserved_bytes", "device_type", "memory_device", "label", "collective", "args", "odd", "attributes", "ts", "dur",
+)  # fmt: skip
+
+
+def _type_of(name: str) -> pa.DataType:
+    if name in WORDS:
+        return _WORD
+    if name == "collective":
+        return pa.list_(pa.string())
+    return pa.string() if name in _TEXTS else pa.int64()
+
+
+SCHEMA = pa.schema([(name, _type_of(name)) for name in _COLUMNS])
+"""Columns of a chunk."""
+
+
 def read_rows(text: bytes) -> pa.Table:
     """The events in `text`, the inside of a strict JSON array, with the columns of rows.sql.
 
     ts and dur are int64 ns (null where absent or no number); ident is the id as a number (its own where it is one, else
-    a hash); rest and body are joined to attributes; words are dictionaries.
+    a hash); rest and body are joined to attributes; words are dictionaries. Rows as Kineto writes them are read by
+    `read_plain`, all others by DuckDB.
     """
-    raw = _pieces(text)
+    text = compact(text)
+    found = read_plain(text)
+    if found is None:
+        return _general(_pieces(text))
+    columns, plain = found
+    count = len(plain)
+    rows = pa.table(
+        [columns[f.name] if f.name in columns else pa.nulls(count, f.type) for f in SCHEMA], SCHEMA
+    )
+    if plain.all():
+        return rows
+    others = _general(_pieces(text).take(pa.array(np.flatnonzero(~plain))))
+    order = np.empty(count, np.int64)
+    order[np.flatnonzero(plain)] = np.arange(plain.sum())
+    order[np.flatnonzero(~plain)] = np.arange(plain.sum(), count)
+    both = pa.concat_tables([rows.filter(pa.array(plain)), others]).unify_dictionaries().combine_chunks()
+    return both.take(pa.array(order)).combine_chunks()
+
+
+def _general(raw: pa.StringArray) -> pa.Table:
+    """Events of any kind, one JSON text each."""
     pieces = pa.table({"piece": raw})
     try:
         found = _query(pieces)
@@ -51,8 +94,7 @@ def read_rows(text: bytes) -> pa.Table:
         if unread.any():
             columns["attributes"] = _remember(columns["attributes"], name, unread, raw)
     columns["ts"], columns["dur"] = ts, dur
-    del columns["has_ts"], columns["has_dur"]
-    return pa.table(columns)
+    return pa.table([columns[f.name].cast(f.type) for f in SCHEMA], SCHEMA)
 
 
 def _pieces(text: bytes) -> pa.StringArray:
