@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING
 
 from explorer.analysis.capture_windows import CAPTURE_WINDOWS
 from explorer.analysis.device_peaks import DEVICE_PEAKS
+from explorer.analysis.device_time import DEVICE_TIME
+from explorer.analysis.gap_blame import GAP_BLAME
+from explorer.analysis.host_segments import HOST_SEGMENTS
+from explorer.analysis.host_time import HOST_TIME
+from explorer.analysis.idle_gaps import IDLE_GAPS
 from explorer.analysis.kernel_sequences import KERNEL_SEQUENCES
+from explorer.analysis.line_states import LINE_STATES
 from explorer.analysis.neuron.computed_tables import NEURON_COMPUTED
 from explorer.analysis.op_work import OP_WORK
 from explorer.analysis.rank_info import RANK_INFO
@@ -87,6 +93,12 @@ COMPUTED: dict[str, tuple[Table, str]] = {
     "kernel_sequences": (KERNEL_SEQUENCES, "explorer.analysis.kernel_sequences"),
     "op_work": (OP_WORK, "explorer.analysis.op_work"),
     "capture_windows": (CAPTURE_WINDOWS, "explorer.analysis.capture_windows"),
+    "device_time": (DEVICE_TIME, "explorer.analysis.device_time"),
+    "gap_blame": (GAP_BLAME, "explorer.analysis.gap_blame"),
+    "host_segments": (HOST_SEGMENTS, "explorer.analysis.host_segments"),
+    "host_time": (HOST_TIME, "explorer.analysis.host_time"),
+    "idle_gaps": (IDLE_GAPS, "explorer.analysis.idle_gaps"),
+    "line_states": (LINE_STATES, "explorer.analysis.line_states"),
     "job_path": (JOB_PATH, "explorer.analysis.ranks.job_path"),
     "rank_clocks": (RANK_CLOCKS, "explorer.analysis.ranks.clocks"),
     **{name: (table_of(name), "explorer.analysis.rollup") for name in ROLLUPS},

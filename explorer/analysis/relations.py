@@ -28,6 +28,11 @@ SQL_TYPES = {
 }
 """DuckDB types of the column types of the run's tables."""
 
+KEPT = frozenset(
+    ("rank_extent", "rank_devices", "step_windows", "capture_pauses", "main_threads", "device_tracks")
+)
+"""Views of few rows that most others read, some from all events: made once and kept."""
+
 WORD = re.compile(r"\w+")
 _CATALOGUE = re.compile(r"(?i)\b(information_schema|duckdb_\w+|show|sqlite_master|pragma\w*)\b")
 
@@ -149,7 +154,8 @@ class Relations:
             elif name in COMPUTED:
                 self._connection.register(name, self._compute(name))
             else:
-                view = f"CREATE OR REPLACE VIEW {identifier(name)} AS {self._views[name].sql}"
+                kind = "TABLE" if name in KEPT else "VIEW"
+                view = f"CREATE OR REPLACE {kind} {identifier(name)} AS {self._views[name].sql}"
                 self._connection.execute(view)
         except BaseException:
             self._made.discard(name)

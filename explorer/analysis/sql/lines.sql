@@ -3,7 +3,7 @@
 -- backward pass are charged to the line of their forward op, not to loss.backward(). cost_ns = python_ns + charged_ns
 -- adds up over lines to the recorded host time. Ranks without host_states (imported traces) have op and runtime time by
 -- the line of the event, and Python time from recorded Python functions.
--- Needs: line_states, host_states, event_lines, events, device_tracks, sites, rank_info
+-- Needs: line_states, host_states, event_sites, events, device_tracks, sites, rank_info
 -- Columns
 --   site_id BIGINT - Source line (sites)
 --   file VARCHAR - File of the line
@@ -31,33 +31,43 @@ WITH stateful AS (
     FROM line_states
     GROUP BY site_id
 ), visited AS (
-    SELECT h.site_id, count(*) AS calls, sum(i.line_cost_ns) AS recording_ns
-    FROM host_states AS h JOIN rank_info AS i USING (rank)
+    SELECT h.site_id, sum(h.states)::BIGINT AS calls, sum(h.states * i.line_cost_ns) AS recording_ns
+    FROM (SELECT rank, site_id, count(*) AS states FROM host_states GROUP BY rank, site_id) AS h
+    JOIN rank_info AS i USING (rank)
     GROUP BY h.site_id
+), worked AS (
+    -- Few rows: all that follows of an event depends on these.
+    SELECT e.rank, e.track_id, e.category, CASE WHEN r.event_id IS NULL THEN e.site_id ELSE r.site_id END AS site_id,
+           count(*) AS events, sum(CASE WHEN r.event_id IS NOT NULL THEN r.share WHEN e.site_id IS NOT NULL THEN 1.0 END) AS shares,
+           sum(CASE WHEN r.event_id IS NOT NULL THEN r.share WHEN e.site_id IS NOT NULL THEN 1.0 END * e.self_ns) AS shared_self_ns,
+           sum(CASE WHEN r.event_id IS NOT NULL THEN r.share WHEN e.site_id IS NOT NULL THEN 1.0 END * e.duration_ns) AS shared_ns,
+           sum(e.self_ns) AS self_ns
+    FROM events AS e
+    LEFT JOIN (SELECT * FROM event_sites WHERE role = 'responsible') AS r ON r.rank = e.rank AND r.event_id = e.event_id
+    GROUP BY ALL
 ), charged AS (
-    SELECT l.site_id,
-           sum(l.share * e.self_ns) FILTER (d.track_id IS NULL AND e.category NOT IN ('python', 'annotation', 'step', 'overhead', 'other')
-                                              AND (s.rank IS NULL OR e.category <> 'data')) AS charged_ns,
-           count(*) FILTER (e.category = 'op') AS ops,
-           sum(l.share * i.op_cost_ns) FILTER (e.category = 'op') AS recording_ns,
-           sum(l.share * e.duration_ns) FILTER (d.track_id IS NOT NULL AND e.category IN ('kernel', 'copy', 'fill', 'collective', 'instruction', 'dma')) AS device_ns,
-           count(*) FILTER (d.track_id IS NOT NULL AND e.category IN ('kernel', 'copy', 'fill', 'collective', 'instruction', 'dma')) AS kernels,
+    SELECT e.site_id,
+           sum(e.shared_self_ns) FILTER (d.track_id IS NULL AND e.category NOT IN ('python', 'annotation', 'step', 'overhead', 'other')
+                                           AND (s.rank IS NULL OR e.category <> 'data')) AS charged_ns,
+           sum(e.events) FILTER (e.category = 'op') AS ops,
+           sum(e.shares * i.op_cost_ns) FILTER (e.category = 'op') AS recording_ns,
+           sum(e.shared_ns) FILTER (d.track_id IS NOT NULL AND e.category IN ('kernel', 'copy', 'fill', 'collective', 'instruction', 'dma')) AS device_ns,
+           sum(e.events) FILTER (d.track_id IS NOT NULL AND e.category IN ('kernel', 'copy', 'fill', 'collective', 'instruction', 'dma')) AS kernels,
            sum(e.self_ns) FILTER (s.rank IS NULL AND d.track_id IS NULL AND e.category = 'op') AS op_ns,
            sum(e.self_ns) FILTER (s.rank IS NULL AND d.track_id IS NULL AND e.category IN ('runtime', 'sync', 'data', 'compile', 'gc', 'io', 'collective')) AS other_ns,
            sum(e.self_ns) FILTER (s.rank IS NULL AND e.category = 'python') AS python_ns
-    FROM events AS e
-    LEFT JOIN event_lines AS l USING (rank, event_id)
+    FROM worked AS e
     LEFT JOIN device_tracks AS d ON d.rank = e.rank AND d.track_id = e.track_id
     LEFT JOIN stateful AS s ON s.rank = e.rank
     LEFT JOIN rank_info AS i ON i.rank = e.rank
-    GROUP BY l.site_id
+    GROUP BY e.site_id
 ), joined AS (
     SELECT coalesce(c.site_id, x.site_id) AS site_id,
            coalesce(x.op_ns, 0) + coalesce(c.op_ns, 0) AS op_ns,
            coalesce(x.other_ns, 0) + coalesce(c.other_ns, 0) AS other_ns,
            coalesce(x.python_ns, 0) + coalesce(c.python_ns, 0) AS python_ns,
            round(coalesce(c.charged_ns, 0)) AS charged_ns, round(coalesce(c.device_ns, 0)) AS device_ns,
-           coalesce(c.recording_ns, 0) AS recording_ns, coalesce(c.ops, 0) AS ops, coalesce(c.kernels, 0) AS kernels
+           coalesce(c.recording_ns, 0) AS recording_ns, coalesce(c.ops, 0)::BIGINT AS ops, coalesce(c.kernels, 0)::BIGINT AS kernels
     FROM charged AS c
     FULL JOIN executed AS x ON x.site_id IS NOT DISTINCT FROM c.site_id
 ), shared AS (
