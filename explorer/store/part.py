@@ -15,7 +15,14 @@ from explorer.store.location import Location
 from explorer.store.manifest import Part
 
 ROW_GROUP_ROWS = 131_072
-COMPRESSION_LEVEL = 3
+COMPRESSION_LEVEL = 1
+"""Level 3 takes longer and makes events no smaller."""
+ASCENDING = (
+    "event_id", "start_ns", "timestamp_ns", "parent_id", "launch_id", "op_id", "correlation_id", "source_id", "target_id",
+)  # fmt: skip
+"""Numbers that grow along the rows and hardly repeat: stored as differences, which takes half the space and time."""
+UNIQUE_TEXTS = ("attributes",)
+"""Texts that hardly repeat as a whole, and that nobody looks up by range."""
 
 Rows: TypeAlias = pa.Table | pa.RecordBatch | Mapping[str, Any] | Sequence[Mapping[str, Any]]
 
@@ -106,8 +113,16 @@ def write_part(
 
 
 def write_parquet(location: Location, path: str, data: pa.Table) -> None:
-    """Plain Parquet types (no Arrow schema block), zstd, with the table's documentation in the file metadata."""
+    """Plain Parquet types (no Arrow schema block), encoded by what the columns hold, zstd, with the table's documentation in the file metadata."""
     metadata = data.schema.metadata or {}
+    differences = {
+        f.name: "DELTA_BINARY_PACKED"
+        for f in data.schema
+        if f.name in ASCENDING and pa.types.is_integer(f.type)
+    }
+    plain = {
+        f.name for f in data.schema if f.name in UNIQUE_TEXTS and not pa.types.is_dictionary(f.type)
+    } | differences.keys()
     with pq.ParquetWriter(
         location.join(path),
         data.schema,
@@ -115,6 +130,9 @@ def write_parquet(location: Location, path: str, data: pa.Table) -> None:
         compression="zstd",
         compression_level=COMPRESSION_LEVEL,
         store_schema=False,
+        use_dictionary=[name for name in data.column_names if name not in plain] or False,
+        column_encoding=differences or None,
+        write_statistics=[name for name in data.column_names if name not in UNIQUE_TEXTS] or False,
         write_page_index=True,
     ) as writer:
         writer.write_table(data, row_group_size=ROW_GROUP_ROWS)
