@@ -13,6 +13,7 @@ import explorer
 from explorer.model.errors import UsageError
 from explorer.model.schema import Table
 from explorer.model.tables import TABLES
+from explorer.store.claim import Claim
 from explorer.store.location import Location
 from explorer.store.manifest import MANIFEST_FOLDER, Manifest, Part, decode, encode, manifest_path
 from explorer.store.part import Rows, write_part
@@ -23,8 +24,8 @@ class RunWriter:
 
     `write` adds a part, `commit` publishes all parts so far by replacing the rank's manifest, `close` commits and marks
     the rank finished. As a context manager it closes on success; after an exception what was committed stays and
-    nothing more is published. A directory that already holds a finished run of this rank is left alone: a sibling
-    NAME-2, NAME-3 ... is used (`directory` says which).
+    nothing more is published. A directory that already holds a finished run of this rank, or one that another writer is
+    still writing, is left alone: a sibling NAME-2, NAME-3 ... is used (`directory` says which).
 
     Raises UsageError when the directory cannot be written.
     """
@@ -38,7 +39,13 @@ class RunWriter:
         storage_options: dict[str, Any] | None = None,
     ) -> None:
         self.rank = rank
-        self.location = _free(Location.of(directory, storage_options), rank)
+        try:
+            self.location, self._claim = _free(Location.of(directory, storage_options), rank)
+        except OSError as error:
+            raise UsageError(
+                f"Cannot write the run to {os.fspath(directory)}: {error.strerror or error}.",
+                "Choose another directory with -o.",
+            ) from error
         self.manifest = Manifest(
             tool_version=explorer.__version__,
             rank=rank,
@@ -49,13 +56,6 @@ class RunWriter:
         self._health: list[dict[str, Any]] = []
         self._quarantine: list[dict[str, Any]] = []
         self._token = f"{time.time_ns() & 0xFFFFFFFF:08x}"
-        try:
-            self.location.make_folder(MANIFEST_FOLDER)
-        except OSError as error:
-            raise UsageError(
-                f"Cannot write the run to {self.location.root}: {error.strerror or error}.",
-                "Choose another directory with -o.",
-            ) from error
 
     @property
     def directory(self) -> str:
@@ -125,6 +125,7 @@ class RunWriter:
         """Publish and mark this rank finished."""
         self.manifest.finished = True
         self.commit()
+        self._claim.release()
 
     def __enter__(self) -> RunWriter:
         return self
@@ -134,15 +135,24 @@ class RunWriter:
     ) -> None:
         if kind is None:
             self.close()
+        else:
+            self._claim.release()
 
 
-def _free(wanted: Location, rank: int) -> Location:
-    """The wanted location, or the first sibling without a finished manifest of this rank."""
+def _free(wanted: Location, rank: int) -> tuple[Location, Claim]:
+    """The wanted location, or the first sibling without a finished manifest of this rank and without another writer."""
     candidate, number = wanted, 2
-    while _finished(candidate, rank):
+    while True:
+        if not _finished(candidate, rank):
+            candidate.make_folder(MANIFEST_FOLDER)
+            claim = Claim.take(candidate, rank)
+            # Another writer may have finished between the look and the claim.
+            if claim is not None and not _finished(candidate, rank):
+                return candidate, claim
+            if claim is not None:
+                claim.release()
         candidate = wanted.sibling(number)
         number += 1
-    return candidate
 
 
 def _finished(location: Location, rank: int) -> bool:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -84,6 +86,7 @@ def test_an_unfinished_run_is_continued_in_place(tmp_path: Path) -> None:
     writer = RunWriter(tmp_path / "run")
     writer.write("events", events(1))
     writer.commit()
+    del writer
     assert RunWriter(tmp_path / "run").directory == str(tmp_path / "run")
 
 
@@ -197,3 +200,24 @@ def test_object_stores_hold_runs_too() -> None:
     reader = RunReader(url)
     assert reader.read("events").column("start_ns").to_pylist() == [1, 2]
     assert RunWriter(url).directory.endswith("run-2")
+
+
+def test_two_writers_at_once_do_not_share_a_directory(tmp_path: Path) -> None:
+    first, second = RunWriter(tmp_path / "run"), RunWriter(tmp_path / "run")
+    other_rank = RunWriter(tmp_path / "run", rank=1)
+    assert [Path(writer.directory).name for writer in (first, second, other_rank)] == ["run", "run-2", "run"]
+    for writer, start in ((first, 5), (second, 7)):
+        writer.write("events", events(start))
+        writer.close()
+    starts = [
+        RunReader(tmp_path / name).read("events").column("start_ns").to_pylist() for name in ("run", "run-2")
+    ]
+    assert starts == [[5], [7]]
+    assert [path.name for path in tmp_path.rglob(".*")] == [".rank-1.writing"]
+
+
+def test_a_dead_writers_claim_ends_with_it(tmp_path: Path) -> None:
+    script = f"import os; from explorer.store.writer import RunWriter; w = RunWriter({str(tmp_path / 'run')!r}); os._exit(0)"
+    subprocess.run([sys.executable, "-c", script], check=True)
+    with RunWriter(tmp_path / "run") as writer:
+        assert Path(writer.directory).name == "run"
