@@ -29,9 +29,18 @@ SQL_TYPES = {
 """DuckDB types of the column types of the run's tables."""
 
 KEPT = frozenset(
-    ("rank_extent", "rank_devices", "step_windows", "capture_pauses", "main_threads", "device_tracks")
+    (
+        "track_extents",
+        "device_tracks",
+        "rank_extent",
+        "rank_devices",
+        "step_windows",
+        "capture_pauses",
+        "main_threads",
+        "idle_intervals",
+    )
 )
-"""Views of few rows that most others read, some from all events: made once and kept."""
+"""Views that several others read in one answer: made once and kept."""
 
 WORD = re.compile(r"\w+")
 _CATALOGUE = re.compile(r"(?i)\b(information_schema|duckdb_\w+|show|sqlite_master|pragma\w*)\b")

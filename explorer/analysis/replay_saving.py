@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from explorer.analysis.critical_path.host_lane import Ints
+from explorer.analysis.critical_path.host_lane import Ints, distinct
 from explorer.analysis.critical_path.rank_events import row_numbers
 from explorer.analysis.critical_path.replay import Change, Prediction, Replay
 from explorer.analysis.critical_path.selection import select_events
@@ -65,7 +65,7 @@ def _change_events(replay: Replay, change: Change, events: Ints, remaining: floa
 
 def _change_time(replay: Replay, change: Change, start: Ints, end: Ints, remaining: float) -> None:
     """Host time inside the intervals (disjoint or not) takes `remaining` of itself."""
-    edges = np.unique(np.concatenate([start, end]))
+    edges = distinct(start, end)
     depth = np.zeros(len(edges), np.int64)
     np.add.at(depth, np.searchsorted(edges, start), 1)
     np.add.at(depth, np.searchsorted(edges, end), -1)

@@ -76,13 +76,19 @@ def _underlay(top: Pieces, below: Pieces) -> Pieces:
         return below
     if not len(below):
         return top
-    edges = np.unique(np.concatenate([top.start, top.end, below.start, below.end]))
+    edges = distinct(top.start, top.end, below.start, below.end)
     start, end = edges[:-1], edges[1:]
     event = at(top, start)
     from_below = at(below, start)
     event = np.where(event == NOTHING, from_below, event)
     keep = event != NOTHING
     return merged(Pieces(start[keep], end[keep], event[keep]))
+
+
+def distinct(*times: Ints) -> Ints:
+    """All times in order, each once. (numpy's unique hashes, several times slower on millions of nearly sorted times.)"""
+    found = np.sort(np.concatenate(times))
+    return found[np.append(True, found[1:] != found[:-1])] if len(found) else found
 
 
 NOTHING = -2

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from explorer.analysis.critical_path.host_lane import NOTHING, Ints, Pieces, at
+from explorer.analysis.critical_path.host_lane import NOTHING, Ints, Pieces, at, distinct
 from explorer.analysis.critical_path.rank_events import BY_STATE, PASSIVE, RankEvents, own_code
 from explorer.analysis.critical_path.walk import HOST, KINDS, Path
 
@@ -47,18 +47,14 @@ def path_table(events: RankEvents, path: Path) -> pa.Table:
 def pieces(events: RankEvents, path: Path) -> tuple[Ints, Ints, np.ndarray, Ints, Ints]:
     """Start, duration, kind, event index (-1: none) and site (0: none) of the path's finest pieces."""
     host = path.kind == HOST
-    edges = np.unique(
-        np.concatenate(
-            [
-                path.start,
-                path.end,
-                _within(events.lane.start, path),
-                _within(events.states.start, path),
-                _within(events.states.end, path),
-                _within(events.steps.start, path),
-                _within(events.steps.end, path),
-            ]
-        )
+    edges = distinct(
+        path.start,
+        path.end,
+        _within(events.lane.start, path),
+        _within(events.states.start, path),
+        _within(events.states.end, path),
+        _within(events.steps.start, path),
+        _within(events.steps.end, path),
     )
     start = edges[:-1]
     duration = np.diff(edges)

@@ -8,12 +8,14 @@ returns when its device event has ended. Without a change the replay gives the r
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from explorer.analysis.critical_path.delays import measure
-from explorer.analysis.critical_path.host_lane import NOTHING, Ints, at
+from explorer.analysis.critical_path.host_lane import NOTHING, Ints, at, distinct
 from explorer.analysis.critical_path.rank_events import RankEvents
 
 Floats = NDArray[np.float64]
@@ -63,7 +65,7 @@ class Replay:
             self._sync_start,
             self._sync_end,
         )
-        edges = np.unique(np.concatenate(cuts))
+        edges = distinct(*cuts)
         edges = edges[(edges >= events.begin) & (edges <= events.finish)]
         self.lane_start, self.lane_end = edges[:-1], edges[1:]
         self.lane_event = np.maximum(at(lane, self.lane_start), -1)
@@ -122,6 +124,24 @@ class Replay:
         """Number of the last wait that had returned, plus one; 0 is 'none yet'."""
         return np.searchsorted(self._sync_end, times, "right").astype(np.int64)
 
+    @cached_property
+    def _unchanging(self) -> tuple[list[Any], ...]:
+        """What `_propagate` reads that no change touches, as lists."""
+        events, delays = self.events, self._delays
+        released = events.end[events.sync_event]
+        arrays = (
+            self._sync_end - np.maximum(released, self._sync_start),
+            self._waits_before(self._sync_start),
+            self._waits_before(delays.launch_end),
+            events.sync_event,
+            events.start - events.begin,
+            events.launch >= 0,
+            delays.before,
+            delays.stream,
+            events.track,
+        )
+        return tuple(array.tolist() for array in arrays)
+
     def _propagate(
         self, change: Change, sync_start: Floats, sync_end: Floats, launch: Floats
     ) -> tuple[Floats, float]:
@@ -129,18 +149,26 @@ class Replay:
 
         Returns how far host time is moved from lane time after each wait (entry 0: before any), and the last device end.
         """
-        events, delays = self.events, self._delays
-        released = events.end[events.sync_event]
-        own = (self._sync_end - np.maximum(released, self._sync_start)).tolist()
-        waits_before_sync = self._waits_before(self._sync_start).tolist()
-        waits_before_launch = self._waits_before(delays.launch_end).tolist()
-        no_wait, sync_event = change.no_wait[events.sync_call].tolist(), events.sync_event.tolist()
+        if not self._order:
+            # No device work and no wait: the host's time is that of its lane.
+            return np.zeros(1), 0.0
+        events = self.events
+        (
+            own,
+            waits_before_sync,
+            waits_before_launch,
+            sync_event,
+            recorded,
+            linked,
+            before,
+            after_stream,
+            track,
+        ) = self._unchanging
+        no_wait = change.no_wait[events.sync_call].tolist()
         arrives, returns = sync_start.tolist(), sync_end.tolist()
-        enqueued = (launch + delays.launch).tolist()
+        enqueued = (launch + self._delays.launch).tolist()
         length = ((events.end - events.start) * change.device).tolist()
-        recorded = (events.start - events.begin).tolist()
-        linked, before = (events.launch >= 0).tolist(), delays.before.tolist()
-        after_stream, track, aside = delays.stream.tolist(), events.track.tolist(), change.own_stream.tolist()
+        aside = change.own_stream.tolist()
         shift = [0.0] * (len(own) + 1)
         ends: dict[int, float] = {}
         stream_end: dict[int, float] = {}
