@@ -32,7 +32,7 @@ ROLLUPS: dict[str, str] = {
 """Computed tables by name, each the union over ranks of a view."""
 
 _TYPES = {"INTEGER": "int32", "BIGINT": "int64", "DOUBLE": "float64", "BOOLEAN": "bool", "VARCHAR": "string"}
-_FORM = 4
+_FORM = 5
 """Part of every file name: raised when a roll-up view changes."""
 
 
@@ -53,6 +53,11 @@ def roll_up(reader: RunReader, ranks: Sequence[int] | None = None) -> None:
         if missing:
             for name, table in _made(reader, rank, missing).items():
                 _keep(reader, name, rank, table)
+
+
+def is_rolled_up(reader: RunReader, rank: int) -> bool:
+    """Whether all roll-ups of a rank, as its parts are now, lie in the run."""
+    return all(reader.location.exists(_path(reader, name, rank)) for name in ROLLUPS)
 
 
 def load(engine: Engine, name: str) -> pa.Table:

@@ -40,16 +40,27 @@ def command(
     max_ratio: Annotated[
         int, typer.Option("--max-ratio", min=1, help="Refuse archives that expand more than this many times")
     ] = 400,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            "--scheduler",
+            metavar="ADDRESS",
+            help="Dask scheduler: one task per rank on its workers",
+            show_default=False,
+        ),
+    ] = None,
     json: JsonOption = False,
 ) -> int:
     """Turn traces into a run: Kineto and Chrome JSON (also .gz, .zst, .zip), Nsight Systems SQLite, XPlane, PyTorch memory
     snapshots, rocprofv3 JSON, Ascend databases.
 
-    A directory or glob of ranks becomes one run with one partition per rank. The format is recognised by content. Ends
+    A directory or glob of ranks becomes one run with one partition per rank. The format is recognised by content. With
+    --scheduler, sources and RUN may be URLs (s3://...) or paths that every worker sees. Ends
     with 4 where part of the input was lost or repaired; `neuron-explorer health RUN` says what.
     """
     from explorer.cli.output import note, print_json
     from explorer.cli.progress import import_progress
+    from explorer.cli.rank_rollups import roll_up_quietly
     from explorer.collectors.import_trace import import_trace
     from explorer.collectors.options import ImportOptions
     from explorer.collectors.source import Limits
@@ -57,10 +68,15 @@ def command(
     options = ImportOptions(
         rank=rank, limits=Limits(max_ratio, max_bytes), processes=processes, memory_bytes=memory << 20
     )
-    with import_progress() as progress:
-        report = import_trace(
-            sources, output or default_output(sources[0]), options=options, progress=progress
-        )
+    target = output or default_output(sources[0])
+    if scheduler is not None:
+        from explorer.collectors.cluster_import import import_on_cluster
+
+        report = import_on_cluster(sources, target, scheduler, options=options)
+    else:
+        with import_progress() as progress:
+            report = import_trace(sources, target, options=options, progress=progress)
+    roll_up_quietly(report.directory, processes=processes, scheduler=scheduler)
     if json:
         print_json({"schema": SCHEMA, **asdict(report), "exit_code": report.exit_code})
         return report.exit_code
@@ -94,5 +110,7 @@ def default_output(source: str) -> str:
 
 
 def _short(directory: str) -> str:
+    if "://" in directory:
+        return directory
     relative = os.path.relpath(directory)
     return directory if relative.startswith("..") else relative

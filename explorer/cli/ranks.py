@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from explorer.cli.options import JsonOption, LimitOption, RunArgument
 
@@ -10,7 +12,20 @@ if TYPE_CHECKING:
     from explorer.analysis.ranks.job_report import JobReport
 
 
-def command(run: RunArgument, limit: LimitOption = 16, json: JsonOption = False) -> int:
+def command(
+    run: RunArgument,
+    limit: LimitOption = 16,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            "--scheduler",
+            metavar="ADDRESS",
+            help="Dask scheduler whose workers make missing roll-ups",
+            show_default=False,
+        ),
+    ] = None,
+    json: JsonOption = False,
+) -> int:
     """Which rank holds the job up, since when, why, and what the job would gain.
 
     Communication is matched across ranks, clocks are aligned by the ends of calls that all ranks end together, and each
@@ -19,8 +34,11 @@ def command(run: RunArgument, limit: LimitOption = 16, json: JsonOption = False)
     """
     from explorer.analysis.ranks.job_report import job_report
     from explorer.cli.output import print_json
-    from explorer.cli.source_run import open_source
+    from explorer.cli.rank_rollups import roll_up_quietly
+    from explorer.cli.source_run import open_source, run_directory
 
+    if scheduler is not None:
+        roll_up_quietly(run_directory(run)[0], scheduler=scheduler)
     opened = open_source(run)
     report = job_report(opened.run)
     if json:
@@ -31,6 +49,7 @@ def command(run: RunArgument, limit: LimitOption = 16, json: JsonOption = False)
 
 
 def _print(report: JobReport, limit: int) -> None:
+    from explorer.analysis.ranks.device_mesh import mesh_text
     from explorer.cli.output import note_cut
     from explorer.cli.table import Column, print_hanging, print_table
     from explorer.cli.units import duration
@@ -99,6 +118,14 @@ def _print(report: JobReport, limit: int) -> None:
                 Column("wait_ns", "waits", "duration"),
                 Column("bus", "bus GB/s", "rate", 1),
             ],
+        )
+    if mesh := mesh_text(report.mesh):
+        print(f"\nMesh: {mesh}.")
+    for one in report.pipelines:
+        chunks = f", {one.chunks} stages per rank" if one.chunks > 1 else ""
+        print(
+            f"Pipeline over ranks {', '.join(map(str, one.ranks))}: {one.schedule}, {one.microbatches} microbatches{chunks};"
+            f" it leaves at least {one.least_bubble:.0%} of a step idle."
         )
     residuals = [row["residual_ns"] for row in report.clocks if row["residual_ns"] is not None]
     if matched and residuals:

@@ -169,6 +169,9 @@ def _report(directory: str) -> None:
 
     sys.stdout.flush()
     if is_run(directory):
+        from explorer.cli.rank_rollups import roll_up_quietly
+
+        roll_up_quietly(directory)
         print(f"run: {_short(directory)}", file=sys.stderr, flush=True)
         return
     print(

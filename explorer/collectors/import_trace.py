@@ -18,6 +18,7 @@ from explorer.collectors.options import DEFAULTS, ImportOptions, Progress
 from explorer.collectors.source import Source
 from explorer.model.errors import EXIT_DONE, EXIT_PARTIAL, InputError, UsageError
 from explorer.store.location import Location
+from explorer.store.manifest import Manifest
 from explorer.store.reader import is_run
 from explorer.store.writer import RunWriter
 
@@ -77,6 +78,8 @@ class _Item:
     """Sources that are joined to this one's rank"""
     other_forms: list[str] = field(default_factory=list)
     """Files of the directory that hold the same recording in another form, and are left out"""
+    origin: str = ""
+    """Where the source came from, where it is a copy of a remote file"""
 
 
 def import_trace(
@@ -340,7 +343,7 @@ def _import_one(
             named = error.message.startswith(source.path)
             message = error.message if named else f"{_shown(source)}: {error.message}"
             raise type(error)(message, error.remedy) from error
-        report.skipped.append((_shown(source), error.message))
+        report.skipped.append((item.origin or _shown(source), error.message))
         _forget(building, item.rank)
         return
     except OSError as error:
@@ -354,6 +357,8 @@ def _import_one(
         manifest.inputs.append(
             {"path": source.path, "member": source.member, "size_bytes": source.size_bytes}
         )
+    if item.origin:
+        manifest.inputs[0]["path"] = item.origin
     manifest.inputs[0] |= {
         "sha256": digest.join(),
         "format": item.importer.NAME,
@@ -377,13 +382,18 @@ def _import_one(
         )
     writer.close()
     report.ranks.append(item.rank)
+    _count(manifest, report)
+    if item.importer.NAME not in report.formats:
+        report.formats.append(item.importer.NAME)
+
+
+def _count(manifest: Manifest, report: ImportReport) -> None:
+    """Add what a finished rank's manifest says."""
     report.events += sum(part.rows for part in manifest.parts if part.table == "events")
     quarantined = sum(part.rows for part in manifest.parts if part.table == "quarantine")
     report.lost += max(len(manifest.losses), quarantined)
     report.repaired += sum(int(repair.get("count", 1)) for repair in manifest.repairs)
     report.rows += manifest.counts.get("source_total", manifest.counts.get("read", 0))
-    if item.importer.NAME not in report.formats:
-        report.formats.append(item.importer.NAME)
 
 
 def _join(item: _Item, writer: RunWriter, report: ImportReport) -> None:

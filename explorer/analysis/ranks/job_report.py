@@ -6,7 +6,9 @@ import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from explorer.analysis.ranks.device_mesh import Dimension, dimensions
 from explorer.analysis.ranks.job_what_if import JobPrediction, predictions
+from explorer.analysis.ranks.pipeline_schedule import Pipeline, pipelines
 from explorer.analysis.ranks.stragglers import Straggler, stragglers
 
 if TYPE_CHECKING:
@@ -48,7 +50,7 @@ FROM job_path GROUP BY rank, kind ORDER BY duration_ns DESC, rank, kind
 @dataclass(frozen=True)
 class JobReport:
     """`ranks`: one row a rank (mean ns per complete step); `missing`: calls that not all ranks of their group recorded;
-    `path`: the job's critical path by rank and kind; `gains`: what-if over the job."""
+    `path`: the job's critical path by rank and kind; `mesh`: the dimensions that process groups form; `gains`: what-if over the job."""
 
     run: str
     ranks: list[dict[str, Any]]
@@ -58,6 +60,8 @@ class JobReport:
     clocks: list[dict[str, Any]]
     missing: list[dict[str, Any]]
     path: list[dict[str, Any]]
+    mesh: list[Dimension]
+    pipelines: list[Pipeline]
     gains: list[JobPrediction]
 
     def to_dict(self) -> dict[str, Any]:
@@ -72,6 +76,8 @@ class JobReport:
             "clocks": self.clocks,
             "missing": self.missing,
             "path": self.path,
+            "mesh": [one.to_dict() for one in self.mesh],
+            "pipelines": [one.to_dict() for one in self.pipelines],
             "gains": [{**asdict(gain), "saving_ns": gain.saving_ns} for gain in self.gains],
         }
 
@@ -95,5 +101,7 @@ def job_report(run: Run) -> JobReport:
         clocks=engine.sql("SELECT * FROM rank_clocks ORDER BY rank").rows(),
         missing=engine.sql(_MISSING).rows(),
         path=engine.sql(_PATH).rows(),
+        mesh=dimensions(engine),
+        pipelines=pipelines(engine),
         gains=predictions(engine),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from explorer.analysis.ranks.pipeline_schedule import pipelines
 from explorer.analysis.rule import Draft, NotChecked, Rule, Setting
 from explorer.analysis.rule_context import RuleContext
 from explorer.model.finding import Saving
@@ -36,7 +37,8 @@ FROM (SELECT rank, (sum(duration_ns) / {context.count})::BIGINT AS time_ns FROM 
             line_times_ns={site["site_id"]: site["time_ns"] for site in sites},
             saving=Saving(wait_ns // 4, wait_ns // 2, wait_ns),
             evidence=[evidence],
-            advice="Split the batch into more microbatches (the bubble of a pipeline of p stages and m microbatches is (p-1)/(m+p-1)), use 1F1B or an interleaved schedule instead of GPipe, and even out the stages.",
+            advice=_schedules(context)
+            + "Split the batch into more microbatches (the bubble of a pipeline of p stages and m microbatches is (p-1)/(m+p-1)), use 1F1B or an interleaved schedule instead of GPipe, and even out the stages.",
             affected=f"SELECT start_ns, duration_ns FROM ({chosen}) WHERE rank = {context.scope.rank}",
             remaining_share=0.5,
             side="ranks",
@@ -44,6 +46,14 @@ FROM (SELECT rank, (sum(duration_ns) / {context.count})::BIGINT AS time_ns FROM 
             key="job",
         )
     ]
+
+
+def _schedules(context: RuleContext) -> str:
+    """What the pipelines ran, and the bubble that cannot be avoided with it."""
+    return "".join(
+        f"Ranks {', '.join(map(str, one.ranks))} run {one.schedule} with {one.microbatches} microbatches, whose bubble is at least {one.least_bubble:.0%}. "
+        for one in pipelines(context.engine)[:3]
+    )
 
 
 RULE = Rule(

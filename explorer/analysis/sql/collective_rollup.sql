@@ -2,11 +2,11 @@
 -- Where a rank holds both sides of its communication, only the side that moved the data: device kernels, or the backend's
 -- own worker threads, before host calls. Work of a backend's thread begins with the call that asked for it: the rank was
 -- ready then, even where the thread was still busy with an earlier call. Kernels named SendRecv that an all-to-all launched are one.
--- Needs: collectives, events, tracks, work_intervals, rank_extent
+-- Needs: collectives, events, tracks, work_intervals, rank_extent, step_windows
 -- Columns
 --   rank INTEGER - Process rank
 --   event_id BIGINT - The event
---   step INTEGER - Step it began in
+--   step INTEGER - Step it belongs to; by time where nothing links it to the host
 --   side VARCHAR - host or device
 --   group_name VARCHAR - Process group; empty where the source did not say
 --   group_description VARCHAR - What the group is for, as the program named it
@@ -37,7 +37,10 @@ WITH joined AS (
     LEFT JOIN events AS o ON o.rank = e.rank AND o.event_id = e.op_id AND c.operation = 'send_recv'
     LEFT JOIN events AS p ON p.rank = e.rank AND p.event_id = o.parent_id
 ), chosen AS (
-    SELECT * FROM joined WHERE side = 'device' OR NOT has_device
+    SELECT j.* REPLACE (coalesce(j.step, CASE WHEN j.start_ns < w.end_ns THEN w.step END) AS step)
+    FROM joined AS j
+    ASOF LEFT JOIN step_windows AS w ON w.rank = j.rank AND w.start_ns <= j.start_ns
+    WHERE j.side = 'device' OR NOT j.has_device
 ), marks AS (
     SELECT rank, unnest([start_ns, end_ns]) AS at_ns, unnest([1, -1]) AS change FROM work_intervals WHERE class = 'compute'
     UNION ALL

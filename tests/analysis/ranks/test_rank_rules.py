@@ -130,9 +130,7 @@ def test_many_small_messages_name_their_line(tmp_path: Path) -> None:
     directory = messages(tmp_path / "run", rows, 1, 6, 50_000)
     finding = ask(directory, small_collectives)[0]
     assert [line.line for line in finding.lines] == [SYNC]
-    assert finding.evidence[0].statement.startswith(
-        "20 small messages per step, 80 KiB together, take 16 µs"
-    )
+    assert finding.evidence[0].statement.startswith("20 small messages per step, 80 KiB together, take 16 µs")
     # 19 of 20 calls' cost at most, half of that expected.
     assert (finding.saving.expected, finding.saving.high) == (7_600, 15_200)
 
