@@ -24,10 +24,10 @@ _ABSENT: Any = None
 _INT64 = 1 << 63
 _FLOWS = ("s", "t", "f")
 _LETTERS = {letter: number for number, letter in enumerate(("X", *_FLOWS))}
-_PHASES = pa.array(list(_LETTERS), pa.string())
 _UNNUMBERED = ("python_function", "ac2g")
 """Source categories whose args hold nothing that has a column."""
 _SAMPLE_BYTES = 1 << 16
+_WHOLE = re.compile(r"-?[1-9][0-9]{0,17}|0")
 _LONG_TIME = re.compile(rb'"ts":\s*\d{13}')
 
 
@@ -64,11 +64,13 @@ class _Args(msgspec.Struct, gc=False):
     correlation: int = _ABSENT
     stream: int = _ABSENT
     device: int = _ABSENT
-    bytes: int = _ABSENT
+    bytes: int | str = _ABSENT
+    other_external: int = msgspec.field(default=_ABSENT, name="external id")
     sequence: int = msgspec.field(default=_ABSENT, name="Sequence number")
     forward_thread: int = msgspec.field(default=_ABSENT, name="Fwd thread id")
     shapes: Raw = msgspec.field(default=_NOTHING, name="Input Dims")
     dtypes: Raw = msgspec.field(default=_NOTHING, name="Input type")
+    other_shapes: Raw = msgspec.field(default=_NOTHING, name="Input dims")
     call_stack: str = msgspec.field(default=_ABSENT, name="Call stack")
     flops: int = _ABSENT
     correlation_id: int = _ABSENT
@@ -80,9 +82,7 @@ class _Args(msgspec.Struct, gc=False):
     u4: Raw = msgspec.field(default=_NOTHING, name="connection_id")
     u5: Raw = msgspec.field(default=_NOTHING, name="Physic Stream Id")
     u6: Raw = msgspec.field(default=_NOTHING, name="stream id")
-    u7: Raw = msgspec.field(default=_NOTHING, name="external id")
-    u8: Raw = msgspec.field(default=_NOTHING, name="Input dims")
-    u9: Raw = msgspec.field(default=_NOTHING, name="Bytes")
+    u7: Raw = msgspec.field(default=_NOTHING, name="Bytes")
 
 
 _ROWS = msgspec.json.Decoder(list[_Row])
@@ -176,7 +176,9 @@ def _read(text: bytes) -> tuple[dict[str, pa.Array], Flags] | None:
     attributes = _attributes(categories, bodies, letter, bp)
     if attributes is None:
         return None
-    phases = pa.DictionaryArray.from_arrays(pa.array(np.maximum(letter, 0).astype(np.int32)), _PHASES)
+    phases = pa.DictionaryArray.from_arrays(
+        pa.array(np.maximum(letter, 0).astype(np.int32)), pa.array(list(_LETTERS), pa.string())
+    )
     columns |= {
         "ph": phases,
         "cat": categories,
@@ -272,10 +274,12 @@ def _arguments(texts: list[Raw]) -> tuple[list[_Args], Flags]:
         common = np.array(flags, bool)
     for number, a in enumerate(found):
         if (
-            a.u1 is not _NOTHING or a.u2 is not _NOTHING or a.u3 is not _NOTHING or a.u4 is not _NOTHING or a.u5 is not _NOTHING
-            or a.u6 is not _NOTHING or a.u7 is not _NOTHING or a.u8 is not _NOTHING or a.u9 is not _NOTHING
-            or (a.shapes is not _NOTHING and bytes(a.shapes)[:1] != b"[")
+            a.u1 is not _NOTHING or a.u2 is not _NOTHING or a.u3 is not _NOTHING or a.u4 is not _NOTHING
+            or a.u5 is not _NOTHING or a.u6 is not _NOTHING or a.u7 is not _NOTHING
+            or (a.shapes is not _NOTHING and (bytes(a.shapes)[:1] != b"[" or a.other_shapes is not _NOTHING))
             or (a.dtypes is not _NOTHING and bytes(a.dtypes)[:1] != b"[")
+            or (a.other_shapes is not _NOTHING and bytes(a.other_shapes)[:1] != b"[")
+            or (isinstance(a.bytes, str) and not _WHOLE.fullmatch(a.bytes))
         ):  # fmt: skip
             common[number] = False
     return found, common
@@ -291,9 +295,14 @@ def _without_columns(
         if a.correlation is not None:
             text = _cut(text, b'"correlation":%d' % a.correlation)
         if a.bytes is not None:
-            text = _cut(text, b'"bytes":%d' % a.bytes)
+            text = _cut(
+                text,
+                b'"bytes":%d' % a.bytes if isinstance(a.bytes, int) else b'"bytes":"%s"' % a.bytes.encode(),
+            )
         if a.shapes is not _NOTHING:
             text = _cut(text, b'"Input Dims":' + bytes(a.shapes))
+        if a.other_shapes is not _NOTHING:
+            text = _cut(text, b'"Input dims":' + bytes(a.other_shapes))
         if a.dtypes is not _NOTHING:
             text = _cut(text, b'"Input type":' + bytes(a.dtypes))
         if len(text) != size:
@@ -320,11 +329,11 @@ def _numbers(found: list[_Args], which: npt.NDArray[np.int64], count: int) -> di
     place[which] = np.arange(len(which), dtype=np.int32)
     take = pa.array(place, mask=place < 0)
     for name, values in (
-        ("external_id", [a.external for a in found]),
+        ("external_id", [a.other_external if a.external is None else a.external for a in found]),
         ("correlation_id", [a.correlation_id if a.correlation is None else a.correlation for a in found]),
         ("stream", [a.stream_id if a.stream is None else a.stream for a in found]),
         ("device", [a.device for a in found]),
-        ("size_bytes", [a.bytes for a in found]),
+        ("size_bytes", [int(a.bytes) if isinstance(a.bytes, str) else a.bytes for a in found]),
         ("flops", [a.flops for a in found]),
         ("sequence_number", [a.sequence for a in found]),
         ("forward_thread", [a.forward_thread for a in found]),
@@ -333,8 +342,8 @@ def _numbers(found: list[_Args], which: npt.NDArray[np.int64], count: int) -> di
         if column.null_count < len(column):
             columns[name] = column.take(take)
     for name, texts in (
-        ("shapes", [None if a.shapes is _NOTHING else bytes(a.shapes) for a in found]),
-        ("dtypes", [None if a.dtypes is _NOTHING else bytes(a.dtypes) for a in found]),
+        ("shapes", [bytes(a.shapes) or bytes(a.other_shapes) or None for a in found]),
+        ("dtypes", [bytes(a.dtypes) or None for a in found]),
         ("call_stack", [a.call_stack for a in found]),
     ):
         words = pa.array(texts, pa.string())
