@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from explorer.collectors.capture.coded_names import CodedNames
 from explorer.collectors.capture.collectives import CollectiveCall
 
 I64 = npt.NDArray[np.int64]
@@ -88,16 +89,16 @@ def work_of(name: str) -> str | None:
     return _BY_WORK.get(rest) or next((op for key, op in _BY_WORK.items() if key in rest), rest or None)
 
 
-def communication_rows(names: list[str], parents: I64) -> tuple[dict[int, str], dict[int, str]]:
+def communication_rows(names: CodedNames, parents: I64) -> tuple[dict[int, str], dict[int, str]]:
     """(host calls, backend work): row -> operation. Of nested communication ops the innermost one counts."""
-    calls = {row: operation for row, name in enumerate(names) if (operation := operation_of(name))}
+    calls = names.found(operation_of)
     innermost = dict(calls)
     for row in calls:
         parent = int(parents[row])
         while parent >= 0:
             innermost.pop(parent, None)
             parent = int(parents[parent])
-    works = {row: operation for row, name in enumerate(names) if (operation := work_of(name))}
+    works = names.found(work_of)
     return innermost, works
 
 

@@ -17,6 +17,7 @@ import sys
 import threading
 import time
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
@@ -215,7 +216,7 @@ class CompileRecorder:
         return events
 
 
-def match_kernels(names: list[str], top_rows: list[int], graph: Graph) -> list[tuple[int, str]]:
+def match_kernels(names: Sequence[str], top_rows: list[int], graph: Graph) -> list[tuple[int, str]]:
     """(row, handle) of the top-level rows of a compiled graph's range that its source names, in order."""
     found = []
     at = 0

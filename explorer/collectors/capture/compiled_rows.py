@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from explorer.collectors.capture.coded_names import CodedNames
 from explorer.collectors.capture.compiled import GRAPH_CALL, CompileRecorder, match_kernels
 from explorer.collectors.capture.dimensions import Dimensions
 
@@ -26,11 +27,11 @@ class CompiledRows:
 
 
 def compiled_rows(
-    names: list[str], parents: I64, recorder: CompileRecorder, dimensions: Dimensions
+    names: CodedNames, parents: I64, recorder: CompileRecorder, dimensions: Dimensions
 ) -> CompiledRows:
     """Find the kernels of every compiled graph. Rows are sorted so that parents come before children."""
     result = CompiledRows()
-    calls = {row: found[1] for row, name in enumerate(names) if (found := GRAPH_CALL.match(name))}
+    calls = {row: found[1] for row, found in names.found(GRAPH_CALL.match).items()}
     if not calls:
         return result
     children: dict[int, list[int]] = {}

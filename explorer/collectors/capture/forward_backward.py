@@ -11,6 +11,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from explorer.collectors.capture.coded_names import CodedNames
+
 I64 = npt.NDArray[np.int64]
 
 EVALUATE = "autograd::engine::evaluate_function: "
@@ -23,7 +25,7 @@ BY_FLOW, BY_SEQUENCE, BY_PARENT, INHERITED = 1, 2, 3, 4
 
 def resolve_forward(
     *,
-    names: list[str],
+    names: CodedNames,
     starts: I64,
     tracks: I64,
     parents: I64,
@@ -42,13 +44,13 @@ def resolve_forward(
     count = len(names)
     forward = np.full(count, -1, dtype=np.int64)
     method = np.zeros(count, dtype=np.int8)
-    is_evaluate = np.array([name.startswith(EVALUATE) for name in names], dtype=bool)
+    is_evaluate = names.where(lambda name: name.startswith(EVALUATE))
     in_backward = is_evaluate.copy()
     for rows in depths[1:]:
         in_backward[rows] |= in_backward[parents[rows]]
 
     _by_flow(forward, method, flow_ids, flow_types, flow_starts)
-    _by_sequence(forward, method, names, starts, sequences, forward_threads, in_backward)
+    _by_sequence(forward, method, starts, sequences, forward_threads, in_backward)
     # A node's own range takes what its evaluate_function found, and the other way round.
     found = np.flatnonzero((forward >= 0) & (parents >= 0))
     above = parents[found]
@@ -87,7 +89,6 @@ def _by_flow(
 def _by_sequence(
     forward: I64,
     method: npt.NDArray[np.int8],
-    names: list[str],
     starts: I64,
     sequences: I64,
     forward_threads: I64,
@@ -115,7 +116,7 @@ def _by_sequence(
 def _accumulate(
     forward: I64,
     method: npt.NDArray[np.int8],
-    names: list[str],
+    names: CodedNames,
     tracks: I64,
     is_evaluate: npt.NDArray[np.bool_],
 ) -> None:

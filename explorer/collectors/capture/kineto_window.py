@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from operator import methodcaller
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -102,25 +103,26 @@ def read_window(profiler: torch.profiler.profile) -> RawWindow:
     rows = results.trace_activities() if results is not None else []
     count = len(rows)
 
-    def integers(values: Any) -> I64:
-        # Ids are unsigned in C++: device -1 and huge correlation ids wrap around instead of raising.
-        array = list(values)
+    def integers(name: str) -> I64:
+        read = methodcaller(name)
         try:
-            return np.array(array, dtype=np.int64) if count else np.zeros(0, np.int64)
+            return np.fromiter(map(read, rows), dtype=np.int64, count=count)
         except OverflowError:
-            return np.array([v - (1 << 64) if v >= 1 << 63 else v for v in array], dtype=np.int64)
+            # Ids are unsigned in C++: device -1 and huge correlation ids wrap around.
+            values = map(read, rows)
+            return np.array([v - (1 << 64) if v >= 1 << 63 else v for v in values], dtype=np.int64)
 
     return RawWindow(
-        names=[row.name() for row in rows],
-        kinds=[row.type() for row in rows],
-        starts=integers(row.timestamp() for row in rows),
-        durations=integers(row.duration() for row in rows),
-        device_ids=integers(row.device_id() for row in rows),
-        resource_ids=integers(row.resource_id() for row in rows),
-        correlation_ids=integers(row.correlation_id() for row in rows),
-        linked_ids=integers(row.linked_correlation_id() for row in rows),
-        flow_ids=integers(row.flow_id() for row in rows),
-        flow_starts=np.array([row.flow_start() for row in rows], dtype=bool),
-        flow_types=integers(row.flow_type() for row in rows),
-        metadata=[row.metadata_json() for row in rows],
+        names=list(map(methodcaller("name"), rows)),
+        kinds=list(map(methodcaller("type"), rows)),
+        starts=integers("timestamp"),
+        durations=integers("duration"),
+        device_ids=integers("device_id"),
+        resource_ids=integers("resource_id"),
+        correlation_ids=integers("correlation_id"),
+        linked_ids=integers("linked_correlation_id"),
+        flow_ids=integers("flow_id"),
+        flow_starts=np.fromiter(map(methodcaller("flow_start"), rows), dtype=bool, count=count),
+        flow_types=integers("flow_type"),
+        metadata=list(map(methodcaller("metadata_json"), rows)),
     )

@@ -9,11 +9,13 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
 _NOISE = frozenset(
     {"Record function id", "Ev Idx", "Sequence number", "Fwd thread id", "Input Dims", "Input type"}
 )
-_PLAIN = re.compile(r'^(?:"(?:Record function id|Ev Idx|Sequence number|Fwd thread id)": -?\d+(?:, )?)*$')
+_PLAIN = r'^(?:"(?:Record function id|Ev Idx|Sequence number|Fwd thread id)": -?[0-9]+(?:, )?)*$'
 
 
 @dataclass(slots=True)
@@ -35,21 +37,17 @@ def parse_metadata(fragments: list[str]) -> Metadata:
     shapes: list[str | None] = [None] * count
     dtypes: list[str | None] = [None] * count
     attributes: list[str | None] = [None] * count
-    plain = _PLAIN.match
+    if not count:
+        return Metadata(sequences, forward_threads, shapes, dtypes, attributes)
+    column = pa.array(fragments, pa.string())
+    for name, values in (("Sequence number", sequences), ("Fwd thread id", forward_threads)):
+        found = pc.struct_field(pc.extract_regex(column, f'"{name}": (?P<value>-?[0-9]+)'), 0)
+        given = np.asarray(pc.is_valid(found))
+        values[given] = np.asarray(found.drop_null().cast(pa.int64()))
+    more = np.flatnonzero(~np.asarray(pc.match_substring_regex(column, _PLAIN)))
     seen: dict[str, tuple[str | None, str | None, str | None]] = {}
-    for index, text in enumerate(fragments):
-        if not text:
-            continue
-        at = text.find('"Sequence number": ')
-        if at >= 0:
-            end = text.find(",", at)
-            sequences[index] = int(text[at + 19 : end if end >= 0 else None])
-            at = text.find('"Fwd thread id": ')
-            if at >= 0:
-                end = text.find(",", at)
-                forward_threads[index] = int(text[at + 17 : end if end >= 0 else None])
-        if plain(text):
-            continue
+    for index in more.tolist():
+        text = fragments[index]
         # Rows of the same op differ only in their counters: the rest is parsed once.
         key = _counters_out(text)
         parsed = seen.get(key)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from explorer.collectors.capture.coded_names import CodedNames
+
 I64 = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
@@ -48,9 +50,10 @@ _MODEL_OPS = frozenset(
 
 
 def phases_of(
-    names: list[str],
-    categories: list[str],
+    names: CodedNames,
+    categories: CodedNames,
     tracks: I64,
+    starts: I64,
     parents: I64,
     depths: list[npt.NDArray[np.intp]],
     sequences: I64,
@@ -64,18 +67,15 @@ def phases_of(
     backward pass it is part of the optimizer phase (gradient clipping, EMA, schedulers); else it is forward.
     """
     phase = np.full(len(names), -1, dtype=np.int8)
-    is_op = np.array([category == "op" for category in categories], dtype=bool)
-    for row, name in enumerate(names):
-        if name.startswith("Optimizer."):
-            phase[row] = OPTIMIZER
-        elif categories[row] == "data":
-            phase[row] = DATA
+    is_op = categories.where(lambda category: category == "op")
+    phase[categories.where(lambda category: category == "data")] = DATA
+    phase[names.where(lambda name: name.startswith("Optimizer."))] = OPTIMIZER
     phase[in_backward & (phase < 0)] = BACKWARD
     for rows in depths[1:]:
         above = phase[parents[rows]]
         take = (phase[rows] < 0) & (above >= OPTIMIZER)
         phase[rows[take]] = above[take]
-    _top_ops(phase, names, tracks, parents, sequences, is_op)
+    _top_ops(phase, names, tracks, starts, np.sort(starts[in_backward]), parents, sequences, is_op)
     for rows in depths[1:]:
         above = phase[parents[rows]]
         take = (phase[rows] < 0) & is_op[rows]
@@ -85,15 +85,27 @@ def phases_of(
 
 
 def _top_ops(
-    phase: npt.NDArray[np.int8], names: list[str], tracks: I64, parents: I64, sequences: I64, is_op: Bools
+    phase: npt.NDArray[np.int8],
+    names: CodedNames,
+    tracks: I64,
+    starts: I64,
+    backward_starts: I64,
+    parents: I64,
+    sequences: I64,
+    is_op: Bools,
 ) -> None:
-    """Phase of the ops that no other op encloses, run by run."""
+    """Phase of the ops that no other op encloses, run by run. `backward_starts`: of all threads, since a device's
+    backward pass runs on one of autograd's own."""
     above = np.maximum(parents, 0)
     top = np.flatnonzero(is_op & ((parents < 0) | ~is_op[above]))
     run: list[int] = []
     holds_model_op = False
-    before = FORWARD
+    before, before_ns = FORWARD, 0
     track = -1
+
+    def ran_backward(since_ns: int, until_ns: int) -> bool:
+        low, high = np.searchsorted(backward_starts, (since_ns, until_ns))
+        return bool(high > low)
 
     def close() -> None:
         nonlocal run, holds_model_op
@@ -101,20 +113,22 @@ def _top_ops(
             if holds_model_op:
                 phase[run] = EVALUATION
             else:
-                phase[run] = OPTIMIZER if before in (BACKWARD, OPTIMIZER) else FORWARD
+                after = before in (BACKWARD, OPTIMIZER) or ran_backward(before_ns, int(starts[run[0]]))
+                phase[run] = OPTIMIZER if after else FORWARD
             run, holds_model_op = [], False
 
     for row in top.tolist():
         if tracks[row] != track:
             close()
-            track, before = tracks[row], FORWARD
+            track, before, before_ns = tracks[row], FORWARD, int(starts[row])
         known = int(phase[row])
         if known >= 0:
             close()
-            before = known
+            before, before_ns = known, int(starts[row])
         elif sequences[row] >= 0 or names[row].startswith(("Torch-Compiled Region", "CompiledFunction")):
             close()
             phase[row] = before = FORWARD
+            before_ns = int(starts[row])
         else:
             run.append(row)
             holds_model_op = holds_model_op or names[row] in _MODEL_OPS

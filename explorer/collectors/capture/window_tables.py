@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from explorer.collectors.capture.categories import DEVICE_KINDS, category
+from explorer.collectors.capture.coded_names import CodedNames
 from explorer.collectors.capture.collective_rows import collective_rows, communication_rows, pair_work
 from explorer.collectors.capture.collectives import CollectiveRecorder
 from explorer.collectors.capture.compiled import CompileRecorder
@@ -78,7 +79,8 @@ def build_window(
 ) -> WindowTables:
     """All tables of one window."""
     metadata = parse_metadata(raw.metadata)
-    is_memory = np.array([name == MEMORY_NAME for name in raw.names], dtype=bool)
+    raw_names = CodedNames.of(raw.names)
+    is_memory = raw_names.where(lambda name: name == MEMORY_NAME)
     kept = np.flatnonzero(~is_memory)
     count, more = len(kept), len(extra)
     total = count + more
@@ -87,13 +89,7 @@ def build_window(
         tail = np.array(own, dtype=np.int64) if own is not None else np.full(more, fill, dtype=np.int64)
         return np.concatenate([values[kept], tail])
 
-    names = [raw.names[i] for i in kept.tolist()] + [event.name for event in extra]
-    kinds = [raw.kinds[i] for i in kept.tolist()] + ["" for _ in extra]
-    categories = [
-        category(kind, name) if kind else extra[at - count].category
-        for at, (kind, name) in enumerate(zip(kinds, names))
-    ]
-    on_device = np.array([kind in DEVICE_KINDS for kind in kinds], dtype=bool)
+    names, categories, on_device = _names_and_categories(raw_names.take(kept), raw.kinds, kept, extra)
     starts = column(raw.starts, 0, [event.start_ns for event in extra])
     durations = column(raw.durations, 0, [event.duration_ns for event in extra])
     resources = column(raw.resource_ids, 0, [event.native_id for event in extra])
@@ -104,8 +100,7 @@ def build_window(
 
     order = np.lexsort((-durations, starts, track))
     pick = order.tolist()
-    names = [names[i] for i in pick]
-    categories = [categories[i] for i in pick]
+    names, categories = names.take(order), categories.take(order)
     starts, durations, track, on_device = starts[order], durations[order], track[order], on_device[order]
     resources = resources[order]
     ends = starts + durations
@@ -131,7 +126,7 @@ def build_window(
         flow_types=flow_types,
         flow_starts=flow_starts,
     )
-    phase = phases_of(names, categories, track, parents, depths, sequences, in_backward)
+    phase = phases_of(names, categories, track, starts, parents, depths, sequences, in_backward)
 
     # Lines: what each thread was executing when the event began.
     node = np.zeros(total, dtype=np.int64)
@@ -148,7 +143,7 @@ def build_window(
 
     # Backward rows take the forward op's line, unless user code of its own runs inside the node (a custom backward, a
     # hook, a recomputed forward): that line is both executing and responsible.
-    own_code = _runs_own_code(node, parents, depths, in_backward, names)
+    own_code = _runs_own_code(node, parents, depths, in_backward)
     target = follow_to_own_line(forward, in_backward & ~own_code)
     inherits = in_backward & ~own_code & (target >= 0)
     inherits[inherits] = site[target[inherits]] != 0
@@ -226,8 +221,8 @@ def build_window(
             "event_id": event_id,
             "parent_id": ids_of(parents),
             "track_id": track.astype(np.int32),
-            "category": pa.array(categories, pa.string()).dictionary_encode(),
-            "name": pa.array(names, pa.string()).dictionary_encode(),
+            "category": categories.arrow(),
+            "name": names.arrow(),
             "start_ns": starts,
             "duration_ns": durations,
             "self_ns": own,
@@ -248,7 +243,7 @@ def build_window(
             "attributes": pa.array([attributes[i] for i in pick], pa.string()).dictionary_encode(),
         }
     ).take(pa.array(by_time))
-    host_ops = np.array([c == "op" for c in categories], dtype=bool)
+    host_ops = categories.where(lambda c: c == "op")
     kind = np.where(site == 0, 0, np.where(is_coarse | (attribution == _GUESS), 1, 2)).astype(np.int8)
     coverage.add(phase[host_ops], kind[host_ops], own[host_ops])
 
@@ -286,7 +281,7 @@ def build_window(
         )
         total += len(memory)
     lost = {"negative_duration": int(negative.sum())} if np.any(negative) else {}
-    waits = [at for at, kind in enumerate(categories) if kind == "data"]
+    waits = np.flatnonzero(categories.where(lambda c: c == "data")).tolist()
     data_rows = [(int(starts[at]), int(ends[at]), int(event_id[at])) for at in waits]
     return WindowTables(
         tables, first_event_id + total, total, lost, set(np.unique(module).tolist()), data_rows
@@ -297,6 +292,29 @@ _ATTRIBUTIONS = ("none", "traced", "forward", "flow", "order", "compiled")
 _NONE, _TRACED, _FORWARD, _FLOW, _GUESS, _COMPILED = range(6)
 _PRECISIONS = ("exact", "coarse", "inferred", "shared")
 _EXACT, _COARSE, _INFERRED, _SHARED = range(4)
+
+
+def _names_and_categories(
+    kept_names: CodedNames, raw_kinds: list[str], kept: npt.NDArray[np.intp], extra: Sequence[HostEvent]
+) -> tuple[CodedNames, CodedNames, Bools]:
+    """Names and categories of the profiler's rows and, after them, of our own; and which lie on a device."""
+    kinds = CodedNames.of(raw_kinds).take(kept)
+    # One question per pair of kind and name.
+    pairs, pair_of = np.unique(
+        kinds.codes.astype(np.int64) * max(1, len(kept_names.texts)) + kept_names.codes, return_inverse=True
+    )
+    words = [
+        category(kinds.texts[pair // len(kept_names.texts)], kept_names.texts[pair % len(kept_names.texts)])
+        for pair in pairs.tolist()
+    ]
+    known = CodedNames.of(words)
+    categories = CodedNames(known.texts, known.codes[pair_of] if len(pairs) else kinds.codes[:0])
+    on_device = kinds.where(lambda kind: kind in DEVICE_KINDS)
+    return (
+        kept_names.followed_by([event.name for event in extra]),
+        categories.followed_by([event.category for event in extra]),
+        np.concatenate([on_device, np.zeros(len(extra), dtype=bool)]),
+    )
 
 
 def _nullable(values: Any, missing: Any) -> pa.Array:
@@ -333,9 +351,7 @@ def _levels(parents: I64) -> list[npt.NDArray[np.intp]]:
     return levels
 
 
-def _runs_own_code(
-    node: I64, parents: I64, depths: list[npt.NDArray[np.intp]], in_backward: Bools, names: list[str]
-) -> Bools:
+def _runs_own_code(node: I64, parents: I64, depths: list[npt.NDArray[np.intp]], in_backward: Bools) -> Bools:
     """Backward rows that began while another user line than the one that called backward() was executing."""
     caller = node.copy()
     own = np.zeros(len(node), dtype=bool)
@@ -357,7 +373,7 @@ def _recomputed(site: I64, in_backward: Bools, own_code: Bools, sequences: I64) 
 
 
 def _links(
-    categories: list[str],
+    categories: CodedNames,
     on_device: Bools,
     correlation: I64,
     linked: I64,
@@ -371,8 +387,8 @@ def _links(
     count = len(categories)
     launch = np.full(count, -1, dtype=np.int64)
     op = np.full(count, -1, dtype=np.int64)
-    is_op = np.array([c == "op" for c in categories], dtype=bool)
-    is_runtime = np.array([c in ("runtime", "sync") for c in categories], dtype=bool) & ~on_device
+    is_op = categories.where(lambda c: c == "op")
+    is_runtime = categories.where(lambda c: c in ("runtime", "sync")) & ~on_device
     for rows in depths[1:]:
         above = parents[rows]
         op[rows] = np.where(is_op[above], above, op[above])
@@ -394,9 +410,9 @@ def _links(
     return launch, op
 
 
-def _has_correlation(categories: list[str], on_device: Bools, correlation: I64) -> Bools:
+def _has_correlation(categories: CodedNames, on_device: Bools, correlation: I64) -> Bools:
     """Op numbers restart per window and mean nothing outside: only runtime and device ids are kept."""
-    runtime = np.array([c in ("runtime", "sync") for c in categories], dtype=bool)
+    runtime = categories.where(lambda c: c in ("runtime", "sync"))
     return (on_device | runtime) & (correlation != 0)
 
 
