@@ -53,10 +53,19 @@ def bottlenecks(run: Run, limit: int = 5, cursor: str | None = None, detail: str
     else:
         answer = page("neuron-explorer/findings-brief/1", fields, "findings", rows, limit, cursor)
         extra = {
-            "not_checked": [item["rule"] for item in document["not_checked"]],
+            "not_checked": _reasons(document["not_checked"]),
             "doubts": [item["kind"] for item in document["health"] if item["severity"] != "info"],
         }
     return Document(answer.schema, answer.fields, "findings", answer.rows, answer.offset, answer.total, extra)
+
+
+def _reasons(not_checked: Iterable[Mapping[str, str]]) -> dict[str, int]:
+    """How many rules could not be checked, by reason. Rules for another kind of hardware are no gap and left out."""
+    counts: dict[str, int] = {}
+    for item in not_checked:
+        if not item["rule"].startswith("neuron_"):
+            counts[item["reason"]] = counts.get(item["reason"], 0) + 1
+    return counts
 
 
 def _brief(finding: Mapping[str, Any]) -> dict[str, Any]:
@@ -203,7 +212,13 @@ def source(run: Run, file: str, around: int | None = None, context: int = 12) ->
         raise UsageError(f"No line of this run lies in '{file}'.", f"Files: {known}.")
     code = code_file(run, rows, names[0])
     shown = [_line(line) for line in code.lines if around is None or abs(line.number - around) <= context]
-    fields = {"run": run.directory, "file": names[0], "whole_text": code.complete}
+    steps = sum(1 for row in run.steps() if row["complete"] and row["rank"] == run.ranks[0])
+    fields = {
+        "run": run.directory,
+        "file": names[0],
+        "whole_text": code.complete,
+        "costs": f"totals of the recording, warm-up included; it holds {steps} complete steps",
+    }
     return page("neuron-explorer/source/1", fields, "lines", shown, 1000, None)
 
 

@@ -54,7 +54,8 @@ def _list(item: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": "array", "items": dict(item)}
 
 
-_LINE = _object({"file": _TEXT, "line": _WHOLE, "function": _TEXT, "code": _TEXT, "time_ns": _WHOLE})
+_LINE_NS = {"type": "integer", "description": "Time of this line per step, recording cost taken off"}
+_LINE = _object({"file": _TEXT, "line": _WHOLE, "function": _TEXT, "code": _TEXT, "time_ns": _LINE_NS})
 _SAVING = _object({"low": _WHOLE, "expected": _WHOLE, "high": _WHOLE})
 _SEVERITY = {"enum": ["high", "medium", "low"]}
 _BASIS = {
@@ -131,7 +132,11 @@ _WRITTEN: dict[str, tuple[str, dict[str, Any]]] = {
                 "findings": _list(_BRIEF_FINDING),
                 "total": _WHOLE,
                 "next_cursor": _CURSOR,
-                "not_checked": _list(_TEXT),
+                "not_checked": {
+                    "type": "object",
+                    "additionalProperties": _WHOLE,
+                    "description": "How many rules could not be checked, by reason",
+                },
                 "doubts": _list(_TEXT),
             }
         ),
