@@ -7,6 +7,8 @@ import shutil
 import tempfile
 import threading
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import duckdb
@@ -15,7 +17,7 @@ from explorer.analysis.computed import compute
 from explorer.analysis.relations import Relations, identifier, literal
 from explorer.analysis.result import Result
 from explorer.model.errors import QueryError
-from explorer.store.reader import RunReader
+from explorer.store.reader import RunReader, damaged_file
 
 __all__ = ["Engine", "identifier", "literal"]
 
@@ -47,19 +49,21 @@ class Engine:
     def sql(self, text: str, parameters: Any = None, schema: str = "neuron-explorer/query/1") -> Result:
         """Run one trusted SELECT. Safe to call from any thread (one statement at a time per engine).
 
-        Raises QueryError when a view needs a table this run lacks, duckdb.Error for other faults of the text.
+        Raises QueryError when a view needs a table this run lacks, InputError where a file of the run is damaged,
+        duckdb.Error for other faults of the text.
         """
         with self._lock:
-            self.relations.prepare(text)
             try:
-                relation = self.connection.sql(text, params=parameters)
+                with damage_named(self.reader.directory):
+                    self.relations.prepare(text)
+                    relation = self.connection.sql(text, params=parameters)
+                    return Result(relation.to_arrow_table(), schema, text)
             except duckdb.CatalogException as error:
                 if lack := self.relations.unavailable(text):
                     raise QueryError(
                         f"{lack[0]} needs the table {lack[1]}, which this run does not hold."
                     ) from error
                 raise
-            return Result(relation.to_arrow_table(), schema, text)
 
     def interrupt(self) -> None:
         """Stop the running statement."""
@@ -69,3 +73,17 @@ class Engine:
         """Close the connection and remove what it spilled."""
         self.connection.close()
         shutil.rmtree(self._spill, ignore_errors=True)
+
+
+@contextmanager
+def damage_named(directory: str) -> Iterator[None]:
+    """Turn DuckDB's errors about wrong bytes in a file of this run into InputError.
+
+    DuckDB has no class for them, but names the file.
+    """
+    try:
+        yield
+    except duckdb.Error as error:
+        if ".parquet" in str(error) and directory in str(error):
+            raise damaged_file(directory, str(error).split("LINE 1")[0]) from error
+        raise

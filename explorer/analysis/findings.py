@@ -21,6 +21,7 @@ from explorer.analysis.rule_context import RuleContext
 from explorer.analysis.scratch_engine import scratch_engine
 from explorer.analysis.step_scope import StepScope, find_scope
 from explorer.analysis.what_if import Replays
+from explorer.model.errors import InputError
 from explorer.model.finding import Finding, FindingLine, Findings, NotChecked, Saving, severity_of
 from explorer.model.ids import content_id
 
@@ -134,6 +135,9 @@ def _ask(
                 not_checked.append(drafts)
                 continue
             candidates += [_candidate(rule, draft, context, cost, replay) for draft in drafts]
+        except InputError:
+            # A damaged file is no fault of a rule: the answer would not be whole.
+            raise
         except Exception as error:
             reason = " ".join(str(error).split())[:200]
             not_checked.append(

@@ -162,7 +162,12 @@ class Run:
 
     def health(self) -> Result:
         """What is missing, broken, repaired or doubtful, worst first."""
-        return self.view("run_health")
+        found = self.view("run_health")
+        if damaged := self.reader.damaged:
+            from explorer.analysis.damage import with_damage
+
+            return with_damage(found, damaged)
+        return found
 
     def coverage(self) -> Result:
         """How much of op time and device time has a source line, by phase, how exactly, and why the rest has none."""

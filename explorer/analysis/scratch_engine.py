@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from explorer.analysis.engine import Engine
+from explorer.analysis.engine import Engine, damage_named
 
 MOST_EVENTS = 3_000_000
 """Larger runs are queried where they lie: copying them would cost more than it saves."""
@@ -25,8 +25,9 @@ def scratch_engine(engine: Engine) -> Iterator[Engine]:
         if sum(part.rows for part in engine.reader.parts("events")) <= MOST_EVENTS:
             for name in _COPIED:
                 text = f'SELECT * FROM memory.main."{name}"'
-                own.relations.prepare(text)
-                own.connection.execute(f'CREATE TEMP TABLE "{name}" AS {text}')
+                with damage_named(own.reader.directory):
+                    own.relations.prepare(text)
+                    own.connection.execute(f'CREATE TEMP TABLE "{name}" AS {text}')
         yield own
     finally:
         own.close()

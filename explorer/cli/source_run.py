@@ -50,7 +50,15 @@ def open_source(path: str, *, rank: int | None = None) -> Source:
     directory, code = run_directory(path)
     from explorer.analysis.run import open_run
 
-    return Source(open_run(directory, ranks=None if rank is None else [rank]), code)
+    run = open_run(directory, ranks=None if rank is None else [rank])
+    if damaged := run.reader.damaged:
+        rows = sum(part.rows for _, part, _ in damaged)
+        files = "1 file" if len(damaged) == 1 else f"{len(damaged)} files"
+        note(
+            f"{files} of the run missing or cut: {rows:,} rows are left out; details: neuron-explorer verify {directory}"
+        )
+        code = EXIT_PARTIAL
+    return Source(run, code)
 
 
 def _code(directory: str) -> int:

@@ -61,6 +61,7 @@ class RunReader:
         """The same run with some of its ranks only, without reading the manifests again."""
         other = copy(self)
         other.__dict__.pop("extra_tables", None)
+        other.__dict__.pop("_damage", None)
         other._keep(list(ranks))
         return other
 
@@ -85,6 +86,10 @@ class RunReader:
                     f"{self.location.root} has schema version {manifest.schema_version}; this program reads up to {SCHEMA_VERSION}.",
                     "Upgrade neuron-explorer.",
                 )
+            if outside := next((part.path for part in manifest.parts if not _is_inside(part.path)), None):
+                raise InputError(
+                    f"The manifest {self.location.join(MANIFEST_FOLDER)}/{name} names a file outside the run: {outside}."
+                )
             manifests[manifest.rank] = manifest
         return dict(sorted(manifests.items()))
 
@@ -97,9 +102,42 @@ class RunReader:
         return list(self.manifests)
 
     def parts(self, table: str, ranks: Iterable[int] | None = None) -> list[Part]:
-        """Parts of a table that hold rows, by rank, in writing order."""
+        """Readable parts of a table that hold rows, by rank, in writing order. `damaged` has the others."""
         wanted = self.ranks if ranks is None else list(ranks)
-        return [p for r in wanted if r in self.manifests for p in self.manifests[r].parts if p.table == table]
+        return [
+            part
+            for rank in wanted
+            if rank in self.manifests
+            for part in self.manifests[rank].parts
+            if part.table == table and part.path not in self._damage
+        ]
+
+    @property
+    def damaged(self) -> list[tuple[int, Part, str]]:
+        """(rank, part, what is wrong) of parts that are left out: missing, or not as long as they were written."""
+        return [
+            (rank, part, self._damage[part.path])
+            for rank, manifest in self.manifests.items()
+            for part in manifest.parts
+            if part.path in self._damage
+        ]
+
+    @cached_property
+    def _damage(self) -> dict[str, str]:
+        if not self.location.is_local:
+            # An object store holds an object whole or not at all, and asking for each costs a request.
+            return {}
+        found = {}
+        for manifest in self.manifests.values():
+            for part in manifest.parts:
+                try:
+                    size = self.location.size(part.path)
+                except OSError:
+                    found[part.path] = "is missing"
+                    continue
+                if size != part.size_bytes and not _has_end(self.location.join(part.path)):
+                    found[part.path] = f"holds {size:,} of {part.size_bytes:,} bytes"
+        return found
 
     @cached_property
     def extra_tables(self) -> list[str]:
@@ -136,7 +174,7 @@ class RunReader:
         self, table: str, columns: list[str] | None = None, ranks: Iterable[int] | None = None
     ) -> pa.Table:
         """A table as Arrow; dimension tables are deduplicated."""
-        data = self.dataset(table, ranks).to_table(columns=columns)
+        data = self._readable(table, columns, ranks)
         spec = TABLES.get(table)
         if spec is None or not spec.dimension or (columns and not set(spec.identity) <= set(columns)):
             return data
@@ -146,3 +184,32 @@ class RunReader:
             .aggregate([("__row", "min")])
         )
         return data.take(first.column("__row_min")).sort_by([(key, "ascending") for key in spec.sort_by])
+
+    def _readable(self, table: str, columns: list[str] | None, ranks: Iterable[int] | None) -> pa.Table:
+        import pyarrow as pa
+
+        try:
+            return self.dataset(table, ranks).to_table(columns=columns)
+        except (OSError, pa.ArrowException) as error:
+            raise damaged_file(self.location.root, f"{table}: {error}") from error
+
+
+def damaged_file(directory: str, reason: str) -> InputError:
+    """The error for a part that has its length but not its content."""
+    first = " ".join(reason.split())
+    return InputError(
+        f"A file of {directory} is damaged ({first[:200]}).",
+        f"What else is: neuron-explorer verify {directory}",
+    )
+
+
+def _is_inside(path: str) -> bool:
+    return not os.path.isabs(path) and "\\" not in path and ".." not in path.split("/")
+
+
+def _has_end(path: str) -> bool:
+    """Whether a file ends as a Parquet file does: one that was written anew is as good as its original."""
+    with open(path, "rb") as file:
+        file.seek(0, os.SEEK_END)
+        file.seek(-min(4, file.tell()), os.SEEK_END)
+        return file.read() == b"PAR1"
