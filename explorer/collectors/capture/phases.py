@@ -100,7 +100,7 @@ def _top_ops(
     top = np.flatnonzero(is_op & ((parents < 0) | ~is_op[above]))
     run: list[int] = []
     holds_model_op = False
-    before, before_ns = FORWARD, 0
+    before, last_ns = FORWARD, 0
     track = -1
 
     def ran_backward(since_ns: int, until_ns: int) -> bool:
@@ -113,22 +113,24 @@ def _top_ops(
             if holds_model_op:
                 phase[run] = EVALUATION
             else:
-                after = before in (BACKWARD, OPTIMIZER) or ran_backward(before_ns, int(starts[run[0]]))
-                phase[run] = OPTIMIZER if after else FORWARD
+                phase[run] = OPTIMIZER if before in (BACKWARD, OPTIMIZER) else FORWARD
             run, holds_model_op = [], False
 
     for row in top.tolist():
         if tracks[row] != track:
             close()
-            track, before, before_ns = tracks[row], FORWARD, int(starts[row])
+            track, before, last_ns = tracks[row], FORWARD, int(starts[row])
+        if before == FORWARD and ran_backward(last_ns, int(starts[row])):
+            close()
+            before = BACKWARD
+        last_ns = int(starts[row])
         known = int(phase[row])
         if known >= 0:
             close()
-            before, before_ns = known, int(starts[row])
+            before = known
         elif sequences[row] >= 0 or names[row].startswith(("Torch-Compiled Region", "CompiledFunction")):
             close()
             phase[row] = before = FORWARD
-            before_ns = int(starts[row])
         else:
             run.append(row)
             holds_model_op = holds_model_op or names[row] in _MODEL_OPS
