@@ -1,6 +1,7 @@
 """Import speed and memory against other readers of the same file, in one run, each in its own process.
 
-    python benchmarks/import_speed.py /tmp/big.json [--peer-python /path/to/venv/bin/python] [--repeat 3]
+    python -m benchmarks.import_speed /tmp/big.json [--peer-python /path/to/venv/bin/python] [--repeat 3]
+    python -m benchmarks.import_speed --quick
 
 Readers: `import` (neuron-explorer to a fully linked run in Parquet), `json` (json.loads alone), `orjson` (orjson.loads
 alone), `hta` (HolisticTraceAnalysis, parse_traces of one rank). Peers run in the interpreter given by --peer-python and are
@@ -8,7 +9,9 @@ left out where it lacks them. Per reader: wall seconds, processor seconds of all
 proportional set sizes), events per wall second and per processor second. On a busy machine compare processor seconds; the
 single-process peers' wall and processor seconds are the same on an idle one.
 
-Make the input with benchmarks/build_big_trace.py.
+Make the input with benchmarks/build_big_trace.py. `--quick` does all of it by itself: builds a 130 MB trace and, from the
+package index, an environment with the peers (both kept in the temporary folder for the next time), measures each reader
+once, and prints a Markdown table. Where the peers cannot be installed, json.loads is the measure.
 """
 
 from __future__ import annotations
@@ -37,6 +40,7 @@ PEERS = {
         "print(len(trace.get_trace(0)))"
     ),
 }
+KEPT = Path(tempfile.gettempdir()) / "neuron-explorer-benchmarks"
 MODULES = {"json": "json", "orjson": "orjson", "hta": "hta"}
 
 
@@ -56,7 +60,7 @@ def measure(command: list[str]) -> dict[str, Any]:
             except psutil.Error:
                 continue
         peak = max(peak, memory)
-        time.sleep(0.1)
+        time.sleep(0.2)
     wall = time.perf_counter() - began
     errors = process.stderr.read().decode()[-400:] if process.stderr else ""
     return {
@@ -83,17 +87,28 @@ def size_of(directory: Path) -> int:
 def main() -> None:
     """Command line: prints one JSON document."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
-    parser.add_argument("trace", type=Path)
+    parser.add_argument("trace", type=Path, nargs="?")
+    parser.add_argument("--quick", action="store_true")
     parser.add_argument("--peer-python", default=sys.executable)
     parser.add_argument("--repeat", type=int, default=1)
     parser.add_argument("--only", nargs="*", default=["import", *PEERS])
     chosen = parser.parse_args()
-    size = chosen.trace.stat().st_size
+    if chosen.quick:
+        print(markdown(compare(quick_trace(), peers_python(), ["import", *PEERS], 1)))
+        return
+    if chosen.trace is None:
+        parser.error("name a trace, or give --quick")
+    print(json.dumps(compare(chosen.trace, chosen.peer_python, chosen.only, chosen.repeat), indent=1))
+
+
+def compare(trace: Path, peer_python: str, readers: list[str], repeat: int) -> dict[str, Any]:
+    """Measure each reader `repeat` times; of its runs the one with the fewest processor seconds counts."""
+    size = trace.stat().st_size
     results: dict[str, Any] = {}
     events = 0
-    for reader in chosen.only:
+    for reader in readers:
         runs = []
-        for _ in range(chosen.repeat):
+        for _ in range(repeat):
             if reader == "import":
                 folder = Path(tempfile.mkdtemp(prefix="import-speed-"))
                 command = [
@@ -101,7 +116,7 @@ def main() -> None:
                     "-m",
                     "explorer.cli.main",
                     "import",
-                    str(chosen.trace),
+                    str(trace),
                     "-o",
                     str(folder / "run"),
                 ]
@@ -114,10 +129,10 @@ def main() -> None:
                 runs[-1]["size_ratio"] = round(size / runs[-1]["run_bytes"], 1)
                 shutil.rmtree(folder)
             else:
-                probe = [chosen.peer_python, "-c", f"import {MODULES[reader]}"]
+                probe = [peer_python, "-c", f"import {MODULES[reader]}"]
                 if subprocess.run(probe, capture_output=True).returncode:
                     break
-                runs.append(measure([chosen.peer_python, "-c", PEERS[reader], str(chosen.trace.resolve())]))
+                runs.append(measure([peer_python, "-c", PEERS[reader], str(trace.resolve())]))
         if runs:
             best = min(runs, key=lambda run: run["cpu_s"])
             best["runs"] = len(runs)
@@ -125,7 +140,7 @@ def main() -> None:
     for best in results.values():
         best["events_per_s"] = round(events / best["wall_s"]) if events else None
         best["events_per_cpu_s"] = round(events / best["cpu_s"]) if events and best["cpu_s"] else None
-    document = {
+    return {
         "trace_bytes": size,
         "events": events,
         "cpus": os.cpu_count(),
@@ -133,7 +148,65 @@ def main() -> None:
         "python": sys.version.split()[0],
         "readers": results,
     }
-    print(json.dumps(document, indent=1))
+
+
+def quick_trace(size_bytes: int = 130_000_000) -> Path:
+    """The trace of --quick; built once."""
+    from benchmarks.build_big_trace import DEFAULT_TRACES, build
+
+    path = KEPT / f"built-{size_bytes}.json"
+    if not path.exists():
+        KEPT.mkdir(exist_ok=True)
+        folder = Path(os.environ.get("NE_TRACES", Path(__file__).resolve().parents[2] / "shared" / "traces"))
+        partial = path.with_suffix(".partial")
+        build([folder / name for name in DEFAULT_TRACES], size_bytes, partial)
+        partial.rename(path)
+    return path
+
+
+def peers_python() -> str:
+    """An interpreter that has the peers, or else this one."""
+    folder = KEPT / "peers"
+    python = folder / "bin" / "python"
+    try:
+        if not python.exists():
+            subprocess.run(
+                [sys.executable, "-m", "venv", folder], check=True, capture_output=True, timeout=60
+            )
+            wanted = ["HolisticTraceAnalysis", "orjson"]
+            install = [str(python), "-m", "pip", "install", "-q", *wanted]
+            subprocess.run(install, check=True, capture_output=True, timeout=120)
+        return str(python)
+    except (OSError, subprocess.SubprocessError):
+        shutil.rmtree(folder, ignore_errors=True)
+        return sys.executable
+
+
+def markdown(document: dict[str, Any]) -> str:
+    """The comparison as a table; ratios are those of events per second to HTA's loader, or json.loads without it."""
+    readers = document["readers"]
+    base = "hta" if "hta" in readers else "json"
+    lines = [
+        f"{document['events']:,} events, {document['trace_bytes'] / 1e6:,.0f} MB of JSON, {document['cpus']} CPUs, "
+        f"load {document['load'][0]:.1f} after it, Python {document['python']}.",
+        "",
+        f"| reader | wall s | CPU s | peak MB | events/s | events/CPU s | x {base} (wall) | x {base} (CPU) |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for name, run in readers.items():
+        by_wall = readers[base]["wall_s"] / run["wall_s"]
+        by_processor = readers[base]["cpu_s"] / run["cpu_s"]
+        lines.append(
+            f"| {name} | {run['wall_s']:.2f} | {run['cpu_s']:.2f} | {run['peak_mb']:,} | {run['events_per_s']:,} "
+            f"| {run['events_per_cpu_s']:,} | {by_wall:.1f} | {by_processor:.1f} |"
+        )
+    if "import" in readers:
+        run = readers["import"]
+        lines += [
+            "",
+            f"The run takes {run['run_bytes'] / 1e6:.1f} MB: the JSON is {run['size_ratio']} times as large.",
+        ]
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ PARALLEL_BYTES = 48 << 20
 """Decompressed size from which starting processes pays."""
 WORKER_BYTES = 256 << 20
 """Memory a worker takes at most, as measured; so many workers run as the memory setting allows."""
-MANY_ROWS = 2_000_000
+MANY_ROWS = 4_000_000
 EXPANSION = 12
 """How much a compressed trace is taken to expand by when deciding that."""
 
