@@ -10,10 +10,13 @@ import time
 import warnings
 from collections.abc import Callable, Iterable
 from types import FrameType, TracebackType
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from explorer.collectors.capture.settings import CaptureSettings
 from explorer.model.errors import MissingExtra
+
+if TYPE_CHECKING:
+    from explorer.collectors.capture.capture_summary import CaptureSummary
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -110,6 +113,12 @@ class neuron_profile:
     def profiler(self) -> Any:
         """The torch.profiler session of the current window; None while nothing is recorded."""
         return self._session.profiler if self._session is not None else None
+
+    def summary(self) -> CaptureSummary:
+        """Steps and step time so far, for a line in the program's own log: `print(prof.summary())`."""
+        from explorer.collectors.capture.capture_summary import capture_summary
+
+        return capture_summary(self._session)
 
     def step(self) -> None:
         """Say that a training or inference step ends here."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,6 +35,9 @@ class Steps:
         self.number = 0
         self.recorded = 0
         self.unrecorded = 0
+        self.complete = 0
+        self.complete_ns: deque[int] = deque(maxlen=1000)
+        """Durations of the last complete steps, pauses left out"""
         self.marked_by: str | None = None
         self._first = True
 
@@ -48,6 +52,9 @@ class Steps:
             return None
         step.end_ns = now_ns
         step.complete = complete and step.window is not None and not step.broken
+        if step.complete:
+            self.complete += 1
+            self.complete_ns.append(max(0, now_ns - step.start_ns - step.pause_ns))
         self.open = None
         self.number += 1
         if step.window is not None:
