@@ -30,6 +30,12 @@ def command(
         ),
     ] = None,
     limit: Annotated[int, typer.Option("--limit", "-n", min=0, help="Most rows a table; 0: all")] = 8,
+    html: Annotated[
+        str | None,
+        typer.Option(
+            "--html", metavar="FILE", help="Write the comparison as one HTML file", show_default=False
+        ),
+    ] = None,
     json: JsonOption = False,
 ) -> int:
     """What changed from run A to run B: the step time with a verdict against noise, and what explains it.
@@ -45,6 +51,10 @@ def command(
         raise UsageError(f"Cannot compare by '{by}'.", f"Choose one of: {', '.join(DIMENSIONS)}.")
     a, b = open_source(before), open_source(after)
     comparison = compare(a.run, b.run)
+    if html:
+        from explorer.report.html.diff_page import diff_html
+
+        _write(html, diff_html(comparison))
     if json:
         print_json(comparison.to_dict(limit or None))
     else:
@@ -52,19 +62,27 @@ def command(
     return max(a.exit_code, b.exit_code, EXIT_DONE)
 
 
+def _write(path: str, text: str) -> None:
+    try:
+        with open(path, "w", encoding="utf-8", errors="surrogateescape") as file:
+            file.write(text)
+    except OSError as error:
+        raise UsageError(f"Cannot write {path}: {error.strerror or error}.") from error
+
+
 def _print(comparison: Comparison, tables: list[str], limit: int) -> None:
-    from explorer.cli.table import Column, print_table
+    from explorer.cli.table import Column, print_hanging, print_table, say
     from explorer.cli.units import duration
 
     verdict = comparison.verdict
-    print(
+    say(
         f"step {duration(comparison.before_ns)} -> {duration(comparison.after_ns)}  {verdict.change:+.1%}"
         f"  (95 % interval {verdict.low:+.1%} to {verdict.high:+.1%}, {verdict.steps_before} and {verdict.steps_after} steps)"
     )
     print(f"verdict: {_SENTENCES[verdict.answer]}")
     for difference in comparison.differences:
         weight = "NOT COMPARABLE: " if difference.weight == "blocks" else "note: "
-        print(f"{weight}{difference.what} {difference.before} -> {difference.after}")
+        print_hanging(weight, f"{difference.what} {difference.before} -> {difference.after}")
     for name in tables:
         rows = [row for row in comparison.explained[name] if row.before_ns or row.after_ns]
         if name not in ("kind", "phase") and {row.key for row in rows} <= {"(none)"}:

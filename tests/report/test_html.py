@@ -16,6 +16,7 @@ from explorer.report.html.markup import Markup, json_script, tag, text
 from explorer.report.markdown import markdown_report
 from explorer.store.writer import RunWriter
 from tests.agent.conftest import write_run
+from tests.analysis.diff.test_comparison import write
 from tests.analysis.ranks.job import Job
 from tests.report.browser import open_page
 
@@ -211,3 +212,20 @@ def test_notebooks_show_runs_findings_and_tables(run: Run) -> None:
     assert "shadowrootmode" in run_html(run)
     assert "train.py:9" in findings_html(run.bottlenecks())
     assert "<table" in result_html(run.ops())
+
+
+def test_a_comparison_as_a_page(tmp_path: Path) -> None:
+    before, after = (
+        write(tmp_path / "a", 1000, "loop()\nx = mm(a, b)\n"),
+        write(tmp_path / EVIL.replace("/", "_"), 1300, "loop()\nx = mm(a, b)\n"),
+    )
+    target = tmp_path / "d.html"
+    assert main(["diff", before, after, "--html", str(target)]) == 0
+    page = target.read_text()
+    assert parsed(page).faults == []
+    assert parsed(page).stack == []
+    assert EVIL.replace("/", "_") not in page
+    assert "+25.0%" in page
+    assert "slower; 95 % interval" in page
+    assert page.index("By kind of work") < page.index("By source line")
+    assert main(["diff", before, after, "--html", "/nowhere/d.html"]) == 2
