@@ -77,8 +77,9 @@ def _change_time(replay: Replay, change: Change, start: Ints, end: Ints, remaini
         within = np.clip(times - edges[slot], 0, edges[slot + 1] - edges[slot])
         return np.asarray(np.where(times < edges[0], 0, covered[slot] + np.where(rate, within, 0)), np.int64)
 
-    length = np.maximum(replay.lane_end - replay.lane_start, 1)
-    part = (inside(replay.lane_end) - inside(replay.lane_start)) / length
+    # The lane has no holes: each piece begins where the one before ends.
+    cuts = np.append(replay.lane_start, replay.lane_end[-1:])
+    part = np.diff(inside(cuts)) / np.maximum(np.diff(cuts), 1)
     change.lane = change.lane * (1.0 - part * (1.0 - remaining))
 
 

@@ -15,7 +15,8 @@
 --   parent_name       varchar  -     Name of the annotation or range around it, if any
 WITH ops AS (
   -- Python functions may lie between an op and the op around it, so what counts is time, not the parent.
-  SELECT *, max(start_ns + duration_ns) OVER (PARTITION BY rank, track_id ORDER BY start_ns, duration_ns DESC, event_id
+  SELECT rank, event_id, parent_id, track_id, step, phase, name, start_ns, duration_ns, site_id, stack_id,
+    max(start_ns + duration_ns) OVER (PARTITION BY rank, track_id ORDER BY start_ns, duration_ns DESC, event_id
     ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS reached_ns
   FROM events WHERE category = 'op'
 )
