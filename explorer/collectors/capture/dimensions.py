@@ -73,6 +73,14 @@ class Dimensions:
             np.array(self.coarse, dtype=bool),
         )
 
+    def at_definition(self) -> npt.NDArray[np.bool_]:
+        """By node: whether it stands at the first line of its function, as compiled code does all along."""
+        chains = self._chains
+        first = [
+            code is not None and line == code.co_firstlineno for code, line in zip(chains.codes, chains.lines)
+        ]
+        return np.array(first, dtype=bool)
+
     def _is_user(self, code: CodeType) -> bool:
         return self.is_user_file(code.co_filename)
 

@@ -139,6 +139,8 @@ def build_window(
     stacks, sites, coarse = dimensions.arrays()
     site, stack = sites[node], stacks[node]
     is_coarse = coarse[node]
+    # Compiled code shows no lines of its own: what runs in it without provenance has its function only.
+    is_coarse |= _in_compiled_region(names, parents, depths) & dimensions.at_definition()[node]
     attribution = np.where(site != 0, _TRACED, _NONE)
 
     # Backward rows take the forward op's line, unless user code of its own runs inside the node (a custom backward, a
@@ -361,6 +363,15 @@ def _runs_own_code(node: I64, parents: I64, depths: list[npt.NDArray[np.intp]], 
         caller[rows[inside]] = caller[above[inside]]
     own[in_backward] = node[in_backward] != caller[in_backward]
     return own & (node != 0)
+
+
+def _in_compiled_region(names: CodedNames, parents: I64, depths: list[npt.NDArray[np.intp]]) -> Bools:
+    """Rows inside torch.compile's own range of a call."""
+    inside = names.where(lambda name: name.startswith("Torch-Compiled Region"))
+    if np.any(inside):
+        for rows in depths[1:]:
+            inside[rows] |= inside[parents[rows]]
+    return inside
 
 
 def _recomputed(site: I64, in_backward: Bools, own_code: Bools, sequences: I64) -> Bools:
