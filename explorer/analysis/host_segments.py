@@ -115,11 +115,9 @@ def _segments(engine: Engine, rank: int) -> Segments:
     times, stopping, working = _boundaries(engine, rank)
     order = np.argsort(times, kind="stable")
     times = times[order]
-    stopping, working = np.cumsum(stopping[order]), np.cumsum(working[order])
-    if len(times):
-        last = np.append(times[1:] != times[:-1], True)
-        times, stopping, working = times[last], stopping[last], working[last]
-    code = _class_codes(stopping, working)
+    last = np.append(times[1:] != times[:-1], True) if len(times) else np.zeros(0, bool)
+    counters = [np.cumsum(change[order])[last] if len(change) else change for change in (stopping, working)]
+    times, code = times[last], _class_codes(*counters)
     if len(code) > 1:
         changed = np.append(True, code[1:] != code[:-1])
         times, code = times[changed], code[changed]
@@ -132,34 +130,36 @@ def _class_codes(stopping: Times, working: Times) -> Codes:
     """Class of each instant from its counters; -1: none. The highest digit that is not 0 is the class."""
     code = np.full(len(working), -1, np.int8)
     for counter, weights in ((working, _COUNTER), (stopping, _STOPPING)):
-        if counter.any():
+        if len(counter):
             for name, weight in weights.items():
                 code[counter >= weight] = CLASSES.index(name)
     return code
 
 
 def _boundaries(engine: Engine, rank: int) -> tuple[Times, Times, Times]:
-    """When the counters change, and by how much. A call inside an op takes the op's place while it runs, an op inside an op
-    changes nothing."""
+    """When the counters change, and by how much (the counter of classes that stop everything else is empty where none ran).
+
+    A call inside an op takes the op's place while it runs, an op inside an op changes nothing.
+    """
     rows = engine.sql(_EVENTS, [list(CLASSES), rank]).arrow()
     code = column(rows, "code")
     parent = _codes_of(column(rows, "event_id"), code, column(rows, "parent_id"))
     start, end = column(rows, "start_ns"), column(rows, "end_ns")
     kept = (end > start) & (code != parent)
     start, end, code, parent = start[kept], end[kept], code[kept], parent[kept]
-    # One more entry: code -1 is no class.
+    # One more entry in each direction: code -1 is no class.
     working = np.array([_COUNTER.get(name, 0) for name in (*CLASSES, "")], np.int64)
-    stopping = np.array([_STOPPING.get(name, 0) for name in (*CLASSES, "")], np.int64)
-    nests = working > 1
-    change = working[code] - np.where(nests[code], np.where(nests, working, 0)[parent], 0)
-    stop = stopping[code]
+    nesting = np.where(working > 1, working, 0)
+    change_of = working[:, None] - np.where(working[:, None] > 1, nesting[None, :], 0)
+    change = change_of[code, parent]
     line_start, line_end = _lined(engine, rank)
     ones = np.ones(len(line_start), np.int64)
-    return (
-        np.concatenate([start, end, line_start, line_end]),
-        np.concatenate([stop, -stop, 0 * ones, 0 * ones]),
-        np.concatenate([change, -change, ones, -ones]),
-    )
+    times = np.concatenate([start, end, line_start, line_end])
+    stopping = np.zeros(0, np.int64)
+    if np.isin(code, [CLASSES.index(name) for name in _STOPPING]).any():
+        stop = np.array([_STOPPING.get(name, 0) for name in (*CLASSES, "")], np.int64)[code]
+        stopping = np.concatenate([stop, -stop, 0 * ones, 0 * ones])
+    return times, stopping, np.concatenate([change, -change, ones, -ones])
 
 
 def _codes_of(event_id: Times, code: Codes, wanted: Times) -> Codes:
