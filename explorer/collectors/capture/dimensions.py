@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from explorer.collectors.capture.fx_lines import GENERATED, FxLines
 from explorer.collectors.capture.qualified_names import QualifiedNames
 from explorer.collectors.capture.source_paths import SourcePaths
 from explorer.collectors.lines.replay import Chains
@@ -21,8 +22,13 @@ I64 = npt.NDArray[np.int64]
 class Dimensions:
     """Turns nodes of the call-chain tree into stack ids, responsible sites and precision."""
 
-    def __init__(self, chains: Chains, user_code: UserCode, paths: SourcePaths) -> None:
+    def __init__(
+        self, chains: Chains, user_code: UserCode, paths: SourcePaths, fx: FxLines | None = None
+    ) -> None:
         self._chains = chains
+        self._fx = fx
+        self.generated: list[bool] = [False]
+        """By node: whether its line was translated from a graph's generated code."""
         self._user_code = user_code
         self._paths = paths
         self._names = QualifiedNames()
@@ -47,14 +53,14 @@ class Dimensions:
             code = chains.codes[node]
             assert code is not None
             parent = chains.parents[node]
+            if code.co_filename.startswith(GENERATED):
+                self._grow_generated(code, chains.lines[node], parent)
+                continue
+            self.generated.append(False)
             own = self._site(code, chains.lines[node], chains.coarse[node])
             sites = (own, *self._node_sites[parent])
             self._node_sites.append(sites)
-            stack = ids.stack_id(sites)
-            self.stacks.append(stack)
-            if stack not in self._known_stacks:
-                self._known_stacks.add(stack)
-                self._new_stacks.extend((stack, depth, site) for depth, site in enumerate(sites))
+            self.stacks.append(self.add_stack(sites))
             if self._is_user(code) or not self._node_user[parent]:
                 self.sites.append(own)
                 self.coarse.append(chains.coarse[node])
@@ -63,6 +69,16 @@ class Dimensions:
                 self.sites.append(self.sites[parent])
                 self.coarse.append(self.coarse[parent])
             self._node_user.append(self._is_user(code) or self._node_user[parent])
+
+    def _grow_generated(self, code: CodeType, line: int, parent: int) -> None:
+        """A node of FX's code: the line its graph node was traced from, else the compiled function around it."""
+        chain = self._fx.chain(code, line) if self._fx is not None else []
+        self._node_sites.append(self._node_sites[parent])
+        self.stacks.append(self.stacks[parent])
+        self.sites.append(self.responsible(chain) if chain else self.sites[parent])
+        self.coarse.append(not chain)
+        self.generated.append(bool(chain))
+        self._node_user.append(self._node_user[parent])
 
     def arrays(self) -> tuple[I64, I64, npt.NDArray[np.bool_]]:
         """(stack id, responsible site, coarse) by node; 0 where there is none."""

@@ -22,6 +22,7 @@ from explorer.collectors.capture.compiled import CompileRecorder
 from explorer.collectors.capture.device_session import OneWindow, open_device_session
 from explorer.collectors.capture.dimensions import Dimensions
 from explorer.collectors.capture.file_io import FileIoRecorder
+from explorer.collectors.capture.fx_lines import FxLines
 from explorer.collectors.capture.gc_recorder import GcRecorder
 from explorer.collectors.capture.host_event import HostEvent
 from explorer.collectors.capture.host_info import clock_sample, device_rows, git_commit, host_info
@@ -85,7 +86,8 @@ class Session:
         self.user_code = UserCode(settings.user_code, settings.library_code)
         self.paths = SourcePaths(project_root())
         self.replay = Replay()
-        self.dimensions = Dimensions(self.replay.chains, self.user_code, self.paths)
+        self.fx = FxLines()
+        self.dimensions = Dimensions(self.replay.chains, self.user_code, self.paths, self.fx)
         self.tracks = Tracks(threading.get_native_id())
         self.modules = ModulePaths()
         self.coverage = Coverage()
@@ -161,6 +163,7 @@ class Session:
         if settings.lines:
             self.compiler.start()
             self.loaders.start()
+            self.fx.start()
         self.marks.start()
         self.loader_marks.start()
         self.others.start()
@@ -369,6 +372,7 @@ class Session:
         self.marks.stop()
         self.loader_marks.stop()
         self.loaders.stop()
+        self.fx.stop()
         self.others.stop()
         self.termination.stop()
         self._take_up_soon.stop()
@@ -387,6 +391,7 @@ class Session:
         self.marks.stop()
         self.loader_marks.stop()
         self.loaders.stop()
+        self.fx.stop()
         self.others.stop()
         self.termination.forget()
         self._take_up_soon.forget()

@@ -141,7 +141,8 @@ def build_window(
     is_coarse = coarse[node]
     # Compiled code shows no lines of its own: what runs in it without provenance has its function only.
     is_coarse |= _in_compiled_region(names, parents, depths) & dimensions.at_definition()[node]
-    attribution = np.where(site != 0, _TRACED, _NONE)
+    generated = np.array(dimensions.generated, dtype=bool)[node]
+    attribution = np.where(site != 0, np.where(generated, _COMPILED, _TRACED), _NONE)
 
     # Backward rows take the forward op's line, unless user code of its own runs inside the node (a custom backward, a
     # hook, a recomputed forward): that line is both executing and responsible.

@@ -75,12 +75,15 @@ class UserCode:
         """SKIP, LIBRARY or USER. `variables` are the globals of a frame of that file: they tell whether a library uses
         torch; without them a library is skipped."""
         path = file if file.startswith("<") else os.path.abspath(file)
+        if path.startswith("<eval_with_key>"):
+            # Code that FX generates: one line per node of a graph, translated to the program's lines afterwards.
+            return LIBRARY
         relative = self.relative_to_package(path)
         if self._matches(self.exclude, path, relative):
             return SKIP
         if self._matches(self.include, path, relative):
             return USER
-        if path.startswith(("<frozen ", "<eval_with_key>", self._ours)):
+        if path.startswith(("<frozen ", self._ours)):
             return SKIP
         if relative is not None:
             package = relative.split("/", 1)[0].removesuffix(".py")

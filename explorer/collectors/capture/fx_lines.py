@@ -1,0 +1,71 @@
+"""Source lines of graphs that run as Python (aot_eager, backends of one's own): FX writes one line of code per node, and a
+node knows the stack it was traced from."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from types import CodeType, ModuleType
+from typing import Any
+
+from explorer.collectors.capture.import_watch import ImportWatch
+
+GENERATED = "<eval_with_key>"
+"""How the file names of FX's generated code begin."""
+
+_FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
+
+Line = tuple[str, int, str]
+
+
+class FxLines:
+    """Stack traces of the nodes of every graph that is compiled to Python while a capture runs."""
+
+    def __init__(self) -> None:
+        self._graphs: dict[str, tuple[dict[int, Any], list[str | None]]] = {}
+        self._undo: list[tuple[Any, Any, Any]] = []
+        self._watch = ImportWatch("torch.fx.graph_module", self._install)
+
+    def start(self) -> None:
+        self._watch.start()
+
+    def stop(self) -> None:
+        self._watch.stop()
+        for owner, ours, original in self._undo:
+            if owner.recompile is ours:
+                owner.recompile = original
+        self._undo.clear()
+
+    def chain(self, code: CodeType, line: int) -> list[Line]:
+        """Frames (innermost last) of the node at a line of generated code; empty where it is not known."""
+        known = self._graphs.get(code.co_filename)
+        if known is None:
+            return []
+        lines, traces = known
+        at = lines.get(line - code.co_firstlineno)
+        trace = traces[at] if at is not None and at < len(traces) else None
+        return [(file, int(number), name) for file, number, name in _FRAME.findall(trace or "")]
+
+    def _install(self, module: ModuleType) -> None:
+        owner = module.GraphModule
+        original = owner.recompile
+        fx = self
+
+        def recompile(graph: Any) -> Any:
+            result = original(graph)
+            # Internals of another version: the ops stay with the function that was compiled.
+            with contextlib.suppress(Exception):
+                fx._keep(graph)
+            return result
+
+        owner.recompile = recompile
+        self._undo.append((owner, recompile, original))
+
+    def _keep(self, graph: Any) -> None:
+        code = type(graph).forward.__code__
+        lines = graph._lineno_map
+        if lines and code.co_filename.startswith(GENERATED):
+            self._graphs[code.co_filename] = (
+                dict(lines),
+                [node.meta.get("stack_trace") for node in graph.graph.nodes],
+            )
