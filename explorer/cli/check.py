@@ -98,8 +98,10 @@ def command(
         rows = [{"rule": o.rule, "passed": o.passed, "message": o.message} for o in outcomes]
         print_json({"schema": SCHEMA, "run": opened.run.directory, "passed": not failed, "outcomes": rows})
     else:
+        from explorer.cli.table import print_hanging
+
         for outcome in outcomes:
-            print(f"{_WORDS[outcome.passed]:<11}  {outcome.rule}: {outcome.message}")
+            print_hanging(f"{_WORDS[outcome.passed]:<11}  ", f"{outcome.rule}: {outcome.message}")
     return EXIT_CHECK_FAILED if failed else opened.exit_code or EXIT_DONE
 
 

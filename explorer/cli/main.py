@@ -209,7 +209,9 @@ def _usage_or_crash(error: Exception, given: list[str]) -> int:
 
 
 def _say(message: str) -> None:
-    print(f"{PROGRAM}: {message}", file=sys.stderr)
+    from explorer.cli.units import harmless
+
+    print(f"{PROGRAM}: {harmless(' '.join(message.splitlines()))}", file=sys.stderr)
 
 
 def _harden_output() -> None:

@@ -8,8 +8,13 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from explorer.cli.units import ACTING, harmless
+
 if TYPE_CHECKING:
     from explorer.analysis.result import Result
+
+
+_ESCAPED = {code: f"\\u{code:04x}" for code in ACTING if code >= 0x20}
 
 
 def print_json(document: Mapping[str, Any]) -> None:
@@ -18,7 +23,9 @@ def print_json(document: Mapping[str, Any]) -> None:
     plain = (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"
     text = json.dumps(finite(ordered), ensure_ascii=plain, indent=1, default=str)
     # A lone surrogate (an undecodable file name) has no UTF-8 form; its JSON escape has.
-    sys.stdout.write(text.encode("utf-8", "backslashreplace").decode("utf-8") + "\n")
+    text = text.encode("utf-8", "backslashreplace").decode("utf-8")
+    # What acts on a terminal stays data, but as JSON's escape.
+    sys.stdout.write(text.translate(_ESCAPED) + "\n")
 
 
 def finite(value: Any) -> Any:
@@ -54,7 +61,7 @@ def cut(rows: Sequence[Mapping[str, Any]], limit: int) -> list[Mapping[str, Any]
 
 def note(text: str) -> None:
     """One line on standard error."""
-    print(text, file=sys.stderr)
+    print(harmless(text), file=sys.stderr)
 
 
 def note_cut(shown: int, total: int) -> None:

@@ -55,7 +55,7 @@ def _print(given: str, run: Run, found: Overview, ranks: Result) -> None:
     out = console()
     facts = run_facts(run)
     out.print(Text(given, style="bold"), soft_wrap=True)
-    out.print(Text(facts.sentence))
+    print_hanging("", facts.sentence, to=out)
     tones = {"good": "green", "bad": "red"}
     titles = max((len(figure.title) for figure in found.figures), default=0)
     values = max((len(figure.value) for figure in found.figures), default=0)

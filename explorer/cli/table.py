@@ -64,7 +64,26 @@ def console(stderr: bool = False) -> Console:
     if not stream.isatty():
         columns = os.environ.get("COLUMNS", "")
         width = int(columns) if columns.isdigit() and int(columns) > 0 else PIPED_WIDTH
-    return Console(file=stream, width=width, highlight=False, soft_wrap=False, emoji=False, markup=False)
+
+    class SafeConsole(Console):
+        """Names in traces may hold escape sequences: only our own colours reach the terminal."""
+
+        def print(self, *objects: Any, **how: Any) -> None:
+            super().print(*(_harmless(item) for item in objects), **how)
+
+    return SafeConsole(file=stream, width=width, highlight=False, soft_wrap=False, emoji=False, markup=False)
+
+
+def _harmless(item: Any) -> Any:
+    from rich.text import Text
+
+    if isinstance(item, str):
+        return units.harmless(item)
+    if isinstance(item, Text) and not item.plain.isprintable():
+        safe = item.copy()
+        safe.plain = units.harmless(item.plain)
+        return safe
+    return item
 
 
 def print_table(
@@ -145,14 +164,32 @@ def _line(parts: Sequence[str]) -> str:
     return (" " * _GAP).join(parts).rstrip()
 
 
+def say(text: str) -> None:
+    """Print a sentence, wrapped to the width."""
+    print_hanging("", text)
+
+
 def print_hanging(lead: Text | str, body: Text | str, *, to: Console | None = None) -> None:
     """Print a body behind its lead; further lines of the body start below the first one's start."""
     from rich.text import Text
 
     to = to or console()
     lead = Text(lead) if isinstance(lead, str) else lead
-    body = Text(body) if isinstance(body, str) else body
+    shown: Text = _harmless(Text(units.shortened(body)) if isinstance(body, str) else _shortened(body))
     indent = lead.cell_len
-    for number, line in enumerate(body.wrap(to, max(20, to.width - indent))):
+    for number, line in enumerate(shown.wrap(to, max(20, to.width - indent))):
         line.rstrip()
         to.print(Text.assemble(lead if number == 0 else " " * indent, line), no_wrap=True, overflow="ignore")
+
+
+def _shortened(body: Text) -> Text:
+    """The same with the middle of endless words left out, styles kept."""
+    if len(body) <= 300 or units.shortened(body.plain) == body.plain:
+        return body
+    from rich.text import Text
+
+    short = Text()
+    for piece in body.divide(sorted({edge for span in body.spans for edge in (span.start, span.end)})):
+        style = piece.spans[0].style if piece.spans else ""
+        short.append(units.shortened(piece.plain), style=style)
+    return short

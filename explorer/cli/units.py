@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from explorer.model.quantity import duration_text, size_text
 
 ELLIPSIS = "…"
+
+_DIRECTION = (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+ACTING = tuple(code for code in (*range(0x20), *range(0x7F, 0xA0), *_DIRECTION) if code not in (0x09, 0x0A))
+"""Code points that act on a terminal instead of being shown."""
+_HARMLESS = dict.fromkeys(ACTING, " ")
 
 
 def duration(nanoseconds: float) -> str:
@@ -37,6 +43,22 @@ def one_line(text: str, *, strip: bool = True) -> str:
     """Text without line breaks or control characters, so that a name from a trace cannot move the cursor."""
     plain = "".join(c if c.isprintable() else " " for c in text)
     return plain.strip() if strip else plain
+
+
+def harmless(text: str) -> str:
+    """Text whose control characters cannot act on a terminal: each becomes a space, line breaks and tabs stay.
+
+    Escape, the C1 controls and the marks that turn the writing direction come from names and paths of whoever made a trace.
+    """
+    return text.translate(_HARMLESS)
+
+
+def shortened(text: str, most: int = 300) -> str:
+    """Text whose words are no longer than `most` characters: the middle of longer ones is left out."""
+    if len(text) <= most:
+        return text
+    half = most // 2
+    return re.sub(rf"\S{{{most + 1},}}", lambda word: f"{word[0][:half]}{ELLIPSIS}{word[0][-half:]}", text)
 
 
 def width(text: str) -> int:

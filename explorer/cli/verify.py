@@ -44,12 +44,13 @@ def command(
         )
     else:
         from explorer.cli.table import print_hanging
+        from explorer.cli.units import harmless
 
         for problem in problems:
             where = " ".join(part for part in (problem.table, problem.path) if part) or f"rank {problem.rank}"
             print_hanging(f"{problem.severity:<7}  ", f"{where}: {problem.message}")
         state = "damaged" if damaged else "whole"
         print(
-            f"{run}: {state}; {len(parts):,} parts, {rows:,} rows, {len(reader.ranks)} rank{'' if len(reader.ranks) == 1 else 's'}"
+            f"{harmless(run)}: {state}; {len(parts):,} parts, {rows:,} rows, {len(reader.ranks)} rank{'' if len(reader.ranks) == 1 else 's'}"
         )
     return EXIT_UNREADABLE if damaged else EXIT_DONE
