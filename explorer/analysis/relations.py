@@ -111,6 +111,7 @@ class Relations:
         self._tables = {relation_name(name): name for name in (*TABLES, *extra)}
         self._known = {name.lower(): name for name in (*self._views, *self._tables, *COMPUTED)}
         self._made: set[str] = set()
+        self._listed: set[str] = set()
 
     def names(self) -> list[str]:
         """Every table and view a statement can name in this run."""
@@ -139,13 +140,27 @@ class Relations:
     def prepare(self, text: str) -> None:
         """Make every table and view that the statement may name."""
         words = {word.lower() for word in WORD.findall(text)}
+        self._neuron.prepare(words)
+        for word, name in self._known.items():
+            if word in words:
+                self._make(name)
         if _CATALOGUE.search(text):
-            wanted = self.names()
-        else:
-            self._neuron.prepare(words)
-            wanted = [name for word, name in self._known.items() if word in words]
-        for name in wanted:
+            for name in self.names():
+                self._list(name)
+
+    def _list(self, name: str) -> None:
+        """Let the catalogue show a relation. A computed table or a view is an empty one of its columns until it is named."""
+        if name in self._made or name in self._listed:
+            return
+        if name in self._tables or self._neuron.has(name):
             self._make(name)
+            return
+        if name in COMPUTED:
+            columns = typed_nulls(COMPUTED[name][0])
+        else:
+            columns = ", ".join(f"NULL::{c.type} AS {identifier(c.name)}" for c in self._views[name].columns)
+        self._connection.execute(f"CREATE VIEW {identifier(name)} AS SELECT {columns} WHERE false")
+        self._listed.add(name)
 
     def _make(self, name: str) -> None:
         if name in self._made or self.missing(name):
@@ -155,6 +170,9 @@ class Relations:
             return
         for need in self._views[name].needs if name in self._views and name not in self._tables else ():
             self._make(need)
+        if name in self._listed:
+            self._connection.execute(f"DROP VIEW {identifier(name)}")
+            self._listed.discard(name)
         # Marked first: what computes a table may name it. Unmarked when making it fails or is interrupted.
         self._made.add(name)
         try:
