@@ -27,6 +27,8 @@ _LETTERS = {letter: number for number, letter in enumerate(("X", *_FLOWS))}
 _UNNUMBERED = ("python_function", "ac2g")
 """Source categories whose args hold nothing that has a column."""
 _SAMPLE_BYTES = 1 << 16
+_NESTED = (b'":{', b"[{", b",{", b'": ')
+_HEX = re.compile(r"0x[0-9a-fA-F]{1,15}")
 _WHOLE = re.compile(r"-?[1-9][0-9]{0,17}|0")
 _LONG_TIME = re.compile(rb'"ts":\s*\d{13}')
 
@@ -62,7 +64,7 @@ class _LongRow(msgspec.Struct, gc=False, forbid_unknown_fields=True):
 class _Args(msgspec.Struct, gc=False):
     external: int = msgspec.field(default=_ABSENT, name="External id")
     correlation: int = _ABSENT
-    stream: int = _ABSENT
+    stream: int | str = _ABSENT
     device: int = _ABSENT
     bytes: int | str = _ABSENT
     other_external: int = msgspec.field(default=_ABSENT, name="external id")
@@ -279,6 +281,7 @@ def _arguments(texts: list[Raw]) -> tuple[list[_Args], Flags]:
             or (a.shapes is not _NOTHING and (bytes(a.shapes)[:1] != b"[" or a.other_shapes is not _NOTHING))
             or (a.dtypes is not _NOTHING and bytes(a.dtypes)[:1] != b"[")
             or (a.other_shapes is not _NOTHING and bytes(a.other_shapes)[:1] != b"[")
+            or (isinstance(a.stream, str) and not _HEX.fullmatch(a.stream))
             or (isinstance(a.bytes, str) and not _WHOLE.fullmatch(a.bytes))
         ):  # fmt: skip
             common[number] = False
@@ -306,7 +309,7 @@ def _without_columns(
         if a.dtypes is not _NOTHING:
             text = _cut(text, b'"Input type":' + bytes(a.dtypes))
         if len(text) != size:
-            if text.count(b"{") > 1:
+            if text.count(b"{") > 1 and any(mark in text for mark in _NESTED):
                 common[place] = False
             bodies[row] = text
 
@@ -331,7 +334,17 @@ def _numbers(found: list[_Args], which: npt.NDArray[np.int64], count: int) -> di
     for name, values in (
         ("external_id", [a.other_external if a.external is None else a.external for a in found]),
         ("correlation_id", [a.correlation_id if a.correlation is None else a.correlation for a in found]),
-        ("stream", [a.stream_id if a.stream is None else a.stream for a in found]),
+        (
+            "stream",
+            [
+                a.stream_id
+                if a.stream is None
+                else int(a.stream, 16)
+                if isinstance(a.stream, str)
+                else a.stream
+                for a in found
+            ],
+        ),
         ("device", [a.device for a in found]),
         ("size_bytes", [int(a.bytes) if isinstance(a.bytes, str) else a.bytes for a in found]),
         ("flops", [a.flops for a in found]),

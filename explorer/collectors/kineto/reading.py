@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Future
 from types import TracebackType
 from typing import Any
@@ -12,11 +12,12 @@ from typing import Any
 from explorer.collectors.kineto.group import Written, write_group
 from explorer.collectors.kineto.light import Distilled, LightGatherer, LightRows, distil
 from explorer.collectors.kineto.rows import read_rows
-from explorer.collectors.kineto.splitter import TraceText
+from explorer.collectors.kineto.splitter import Chunk, TraceText
 from explorer.collectors.kineto.spool import Spool, store
 from explorer.collectors.options import ImportOptions
 from explorer.collectors.source import Source
 from explorer.collectors.workers import Workers
+from explorer.model.errors import InputError
 
 PARALLEL_BYTES = 48 << 20
 """Decompressed size from which starting processes pays."""
@@ -38,6 +39,16 @@ def read_and_store(text: bytes, path: str) -> Distilled:
     return distil(rows)
 
 
+def read_part_and_store(source: str, offset: int, size: int, path: str) -> Distilled:
+    """The same for a stretch of a plain file."""
+    with open(source, "rb") as file:
+        file.seek(offset)
+        text = file.read(size)
+    if len(text) != size:
+        raise InputError(f"{source} became shorter while it was read.")
+    return read_and_store(text, path)
+
+
 class Reader:
     """Owns the worker processes of one import."""
 
@@ -51,6 +62,7 @@ class Reader:
         self._progress = options.progress
         self._size = source.size_bytes
         self._container = source.container
+        self._file = source.path if source.container == "plain" and os.path.isfile(source.path) else None
         self._workers: Workers | None = None
 
     def __enter__(self) -> Reader:
@@ -88,8 +100,14 @@ class Reader:
                     spool.chunks.append(spool.path(number))
                 yield distil(rows)
             return
-        calls = ((chunk.text, self._place(spool)) for chunk in text.chunks())
-        yield from self._in_order(read_and_store, calls)
+        calls = (self._call(chunk, spool) for chunk in text.chunks())
+        yield from self._in_order(calls)
+
+    def _call(self, chunk: Chunk, spool: Spool) -> tuple[Any, ...]:
+        if self._file is not None and chunk.verbatim:
+            # Workers read the file themselves: cheaper than sending them its text.
+            return read_part_and_store, self._file, chunk.offset, len(chunk.text), self._place(spool)
+        return read_and_store, chunk.text, self._place(spool)
 
     @staticmethod
     def _place(spool: Spool) -> str:
@@ -103,14 +121,14 @@ class Reader:
             for task in tasks:
                 yield write_group(*task)
         else:
-            yield from self._in_order(write_group, tasks)
+            yield from self._in_order((write_group, *task) for task in tasks)
 
-    def _in_order(self, function: Callable[..., Any], calls: Iterator[tuple[Any, ...]]) -> Iterator[Any]:
+    def _in_order(self, calls: Iterator[tuple[Any, ...]]) -> Iterator[Any]:
         """Results in the order of the calls, a few calls ahead, so that memory stays bounded."""
         assert self._workers is not None
         waiting: deque[Future[Any]] = deque()
         for call in calls:
-            waiting.append(self._workers.submit(function, *call))
+            waiting.append(self._workers.submit(*call))
             while len(waiting) > self._count + 1 or (waiting and waiting[0].done()):
                 yield waiting.popleft().result()
         while waiting:

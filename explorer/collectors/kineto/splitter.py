@@ -29,10 +29,12 @@ _BOM = b"\xef\xbb\xbf"
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Whole events as the inside of a strict JSON array. `offset` is the byte offset in the decompressed source."""
+    """Whole events as the inside of a strict JSON array. `offset` is the byte offset in the decompressed source; with
+    `verbatim`, the source holds `text` there unchanged."""
 
     offset: int
     text: bytes
+    verbatim: bool = False
 
 
 @dataclass
@@ -200,6 +202,7 @@ class TraceText:
     def _chunk(self, text: bytes) -> Iterator[Chunk]:
         if not text.strip(b" \t\r\n,"):
             return
+        verbatim = True
         if not text.isascii():
             try:
                 text.decode()
@@ -208,7 +211,8 @@ class TraceText:
                 if self.first_repair is None:
                     self.first_repair = self._offset + error.start
                 text = text.decode("utf-8", "replace").encode()
-        yield Chunk(self._offset, text)
+                verbatim = False
+        yield Chunk(self._offset, text, verbatim)
 
     def _cut(self) -> tuple[int, int | None]:
         """A stretch of the buffer that ends between two events: its length with the comma, and the length of its events.

@@ -10,11 +10,14 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.ipc as ipc
 
+from explorer.collectors.kineto.rows import SCHEMA
+
 _OPTIONS = ipc.IpcWriteOptions(compression="lz4")
 
 
 def store(rows: pa.Table, path: str) -> None:
-    """Write a chunk to the scratch folder."""
+    """Write a chunk to the scratch folder. Columns without any value are left out."""
+    rows = rows.select([name for name in rows.column_names if rows.column(name).null_count < rows.num_rows])
     with pa.OSFile(path, "wb") as file, ipc.new_file(file, rows.schema, options=_OPTIONS) as writer:
         writer.write_table(rows)
 
@@ -24,7 +27,10 @@ def load(stored: pa.Table | str) -> pa.Table:
     if isinstance(stored, pa.Table):
         return stored
     with pa.OSFile(stored, "rb") as file:
-        return ipc.open_file(file).read_all()
+        rows = ipc.open_file(file).read_all()
+    known = set(rows.column_names)
+    columns = [rows.column(f.name) if f.name in known else pa.nulls(len(rows), f.type) for f in SCHEMA]
+    return pa.table(columns, SCHEMA)
 
 
 @dataclass
