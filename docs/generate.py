@@ -1,4 +1,4 @@
-"""Write the pages that are made from the code: docs/schema.md and docs/words.md.
+"""Write the pages that are made from the code: docs/schema.md, docs/words.md and docs/rules/index.md.
 
 python docs/generate.py           writes them
 python docs/generate.py --check   exits with 1 where a page is out of date
@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from explorer.analysis.findings import all_rules
 from explorer.cli.schema import described
 from explorer.model.vocabulary import (
     ATTRIBUTIONS,
@@ -36,7 +37,12 @@ def schema_page() -> str:
     ]
     for kind, title in (("table", "Tables"), ("view", "Views")):
         names = [name for name, entry in found.items() if entry["kind"] == kind]
-        lines += ["", f"## {title}", "", " · ".join(f"[{name}](#{name.replace('.', '')})" for name in names)]
+        lines += [
+            "",
+            f"## {title}",
+            "",
+            " · ".join(f"[{name}](#{name.replace('.', '').lower()})" for name in names),
+        ]
         for name in names:
             entry = found[name]
             doc = entry["doc"]
@@ -79,11 +85,31 @@ def words_page() -> str:
     return "\n".join(lines) + "\n"
 
 
+def rules_page() -> str:
+    """Every rule with its page, in two tables: any device, and Neuron."""
+    lines = [
+        "# Rules",
+        "",
+        "The bottlenecks that `neuron-explorer bottlenecks` knows. [Findings](../findings.md) says how they become findings. Made from",
+        "the code by `make docs`.",
+    ]
+    for title, neuron in (("On any device", False), ("On AWS Neuron", True)):
+        rules = [rule for rule in all_rules() if rule.name.startswith("neuron_") is neuron]
+        lines += ["", f"## {title}", "", "| rule | finds |", "|---|---|"]
+        lines += [f"| [{rule.name}]({rule.name}.md) | {_cell(_first_words(rule.name))} |" for rule in rules]
+    return "\n".join(lines) + "\n"
+
+
+def _first_words(rule: str) -> str:
+    """What a rule's page says it finds: its first paragraph."""
+    return " ".join((DOCS / "rules" / f"{rule}.md").read_text().split("\n\n")[1].split())
+
+
 def _cell(text: str) -> str:
     return text.replace("|", "\\|")
 
 
-PAGES = {"schema.md": schema_page, "words.md": words_page}
+PAGES = {"schema.md": schema_page, "words.md": words_page, "rules/index.md": rules_page}
 
 
 def main() -> int:
