@@ -51,19 +51,25 @@ def command(
 def _print(report: JobReport, limit: int) -> None:
     from explorer.analysis.ranks.device_mesh import mesh_text
     from explorer.cli.output import note_cut
-    from explorer.cli.table import Column, print_hanging, print_table
+    from explorer.cli.table import Column, print_hanging, print_table, say
     from explorer.cli.units import duration
 
     matched = sum(row["matched"] for row in report.clocks[1:])
-    if len(report.ranks) < 2:
-        print("One rank: nothing to compare.")
+    for one in report.desync:
+        text = one.text()
+        say(text[0].upper() + text[1:])
+    if report.desync:
+        # A job that hangs is not told which rank is slow.
+        pass
+    elif len(report.ranks) < 2:
+        say("One rank: nothing to compare.")
     elif not matched:
-        print("No communication call was recorded by more than one rank: waits and clocks are unknown.")
+        say("No communication call was recorded by more than one rank: waits and clocks are unknown.")
     elif not report.stragglers:
-        print("No rank holds the others up by 1 % of a step or more.")
+        say("No rank holds the others up by 1 % of a step or more.")
     for item in report.stragglers:
         since = f" since step {item.first_step}" if item.first_step is not None else ""
-        print(
+        say(
             f"Rank {item.rank} holds the others up by {duration(item.delay_ns)} per step ({item.share:.1%}): last in"
             f" {item.steps_last} of {item.steps} steps{since}, {item.pattern}."
         )
@@ -72,13 +78,12 @@ def _print(report: JobReport, limit: int) -> None:
             print_hanging(f"    {duration(cause.more_ns)} more {cause.kind}  ", place)
     gains = [gain for gain in report.gains if gain.saving_ns > 0][:4]
     if gains:
-        print(
-            f"\nThe job's step, {duration(gains[0].before_ns)} from the first rank's start to the last rank's end, would take"
+        print()
+        say(
+            f"The job's step, {duration(gains[0].before_ns)} from the first rank's start to the last rank's end, would take"
         )
         for gain in gains:
-            print(
-                f"    {duration(gain.after_ns)} ({-gain.saving_ns / gain.before_ns:+.1%}) with {gain.change}"
-            )
+            say(f"    {duration(gain.after_ns)} ({-gain.saving_ns / gain.before_ns:+.1%}) with {gain.change}")
     print()
     columns = [
         Column("rank", "rank", "number"),
@@ -120,21 +125,21 @@ def _print(report: JobReport, limit: int) -> None:
             ],
         )
     if mesh := mesh_text(report.mesh):
-        print(f"\nMesh: {mesh}.")
+        print()
+        say(f"Mesh: {mesh}.")
     for one in report.pipelines:
         chunks = f", {one.chunks} stages per rank" if one.chunks > 1 else ""
-        print(
+        say(
             f"Pipeline over ranks {', '.join(map(str, one.ranks))}: {one.schedule}, {one.microbatches} microbatches{chunks};"
             f" it leaves at least {one.least_bubble:.0%} of a step idle."
         )
     residuals = [row["residual_ns"] for row in report.clocks if row["residual_ns"] is not None]
     if matched and residuals:
-        print(
-            f"\nClocks aligned by {matched:,} matched ends; uncertain by {duration(round(max(residuals)))}."
-        )
+        print()
+        say(f"Clocks aligned by {matched:,} matched ends; uncertain by {duration(round(max(residuals)))}.")
     if report.missing:
         first = report.missing[0]
-        print(
+        say(
             f"{len(report.missing)} calls were not recorded by all ranks of their group, the first: {first['operation']} of group"
             f" {first['group_name']} by ranks {first['ranks']} of {first['group_size']}."
         )

@@ -26,6 +26,7 @@ IMPORTERS = (
     "explorer.collectors.nsys.importer",
     "explorer.collectors.ascend.importer",
     "explorer.collectors.rocpd.importer",
+    "explorer.collectors.flight_recorder.importer",
     "explorer.collectors.memory_snapshot.importer",
     "explorer.collectors.memory_snapshot.timeline",
     "explorer.collectors.xplane.importer",

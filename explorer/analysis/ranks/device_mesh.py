@@ -74,8 +74,8 @@ def kind_of(description: str) -> str:
 
 
 def mesh_text(found: list[Dimension]) -> str:
-    """The mesh in words, outermost dimension first: `dp 2 x tp 4`. Empty without more than one rank."""
-    inner = [one for one in found if one.kind != "world"] or found
+    """The mesh in words, outermost dimension first: `dp 2 x tp 4`. Empty where all groups hold all ranks."""
+    inner = [one for one in found if one.kind != "world"]
     return " x ".join(f"{one.name} {one.size}" for one in inner if one.size > 1)
 
 

@@ -6,6 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from explorer.analysis.ranks.desync import Desync, desynchronised
 from explorer.analysis.ranks.device_mesh import Dimension, dimensions
 from explorer.analysis.ranks.job_what_if import JobPrediction, predictions
 from explorer.analysis.ranks.pipeline_schedule import Pipeline, pipelines
@@ -62,6 +63,7 @@ class JobReport:
     path: list[dict[str, Any]]
     mesh: list[Dimension]
     pipelines: list[Pipeline]
+    desync: list[Desync]
     gains: list[JobPrediction]
 
     def to_dict(self) -> dict[str, Any]:
@@ -77,6 +79,7 @@ class JobReport:
             "missing": self.missing,
             "path": self.path,
             "mesh": [one.to_dict() for one in self.mesh],
+            "desync": [one.to_dict() for one in self.desync],
             "pipelines": [one.to_dict() for one in self.pipelines],
             "gains": [{**asdict(gain), "saving_ns": gain.saving_ns} for gain in self.gains],
         }
@@ -103,5 +106,6 @@ def job_report(run: Run) -> JobReport:
         path=engine.sql(_PATH).rows(),
         mesh=dimensions(engine),
         pipelines=pipelines(engine),
+        desync=desynchronised(engine),
         gains=predictions(engine),
     )

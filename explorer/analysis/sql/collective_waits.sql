@@ -21,7 +21,7 @@
 --   last_rank INTEGER - The rank that arrived last
 --   late_ns BIGINT ns How much later than the median rank the last one arrived
 --   residual_ns DOUBLE ns What the clocks are uncertain by for this call; smaller waits mean nothing
---   is_last BOOLEAN - This rank arrived last, by more than the clocks are uncertain
+--   is_last BOOLEAN - It arrived last, or nearer to the last than to the median rank, by more than the clocks are uncertain
 --   confidence VARCHAR - sequence or order (collectives_matched)
 --   ranks_seen BIGINT - Ranks that recorded this call
 WITH aligned AS (
@@ -32,8 +32,7 @@ WITH aligned AS (
     JOIN rank_clocks AS c USING (rank)
 ), whole AS (
     SELECT match_id, max(arrival_ns) AS last_arrival_ns, arg_max(rank, (arrival_ns, -rank)) AS last_rank,
-           max(arrival_ns) - quantile_disc(arrival_ns, 0.5) AS late_ns, max(residual_ns) AS residual_ns,
-           max(arrival_ns) - max(arrival_ns, 2)[-1] AS lead_ns
+           max(arrival_ns) - quantile_disc(arrival_ns, 0.5) AS late_ns, max(residual_ns) AS residual_ns
     FROM aligned
     GROUP BY match_id
 )
@@ -43,7 +42,7 @@ SELECT a.match_id, a.rank, a.event_id, a.step, a.group_name, a.operation, a.size
        greatest(0, least(w.last_arrival_ns, a.aligned_end_ns) - a.arrival_ns - a.busy_ns) AS exposed_wait_ns,
        greatest(0, a.aligned_end_ns - greatest(w.last_arrival_ns, a.arrival_ns)) AS transfer_ns,
        w.last_rank, w.late_ns, w.residual_ns,
-       a.rank = w.last_rank AND w.lead_ns > w.residual_ns AND a.ranks_seen > 1 AS is_last, a.confidence, a.ranks_seen
+       a.ranks_seen > 1 AND a.arrival_ns - (w.last_arrival_ns - w.late_ns) > greatest(w.residual_ns, w.late_ns / 2) AS is_last, a.confidence, a.ranks_seen
 FROM aligned AS a
 JOIN whole AS w USING (match_id)
 ORDER BY a.match_id, a.rank

@@ -10,7 +10,7 @@
 --   wait_ns BIGINT ns Time in which it waited for other ranks to arrive, with nothing to compute
 --   transfer_ns BIGINT ns Time in its calls after the last arrival
 --   own_ns BIGINT ns wall_ns - wait_ns, at least 0: what the step would take alone
---   last_calls BIGINT - Calls at which it arrived last, beyond the uncertainty of the clocks
+--   last_calls BIGINT - Calls at which it arrived last, alone or with others, beyond the uncertainty of the clocks
 --   calls BIGINT - Matched calls
 --   caused_ns BIGINT ns Time in which others waited for it: from the median rank's arrival to its own
 --   compute_ns BIGINT ns Time in which its busiest device computed
@@ -25,7 +25,8 @@ WITH shared AS (
     UNION ALL
     SELECT rank, step, 'transfer', end_ns - transfer_ns, end_ns FROM shared
     UNION ALL
-    SELECT rank, step, 'caused', last_arrival_ns - least(late_ns, longest_wait_ns), last_arrival_ns FROM shared WHERE is_last
+    SELECT rank, step, 'caused', arrival_ns - least(arrival_ns - (last_arrival_ns - late_ns), longest_wait_ns), arrival_ns
+    FROM shared WHERE is_last
 ), behind AS (
     SELECT *, max(end_ns) OVER (PARTITION BY rank, step, kind ORDER BY start_ns, end_ns ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS reached_ns
     FROM spans WHERE end_ns > start_ns
