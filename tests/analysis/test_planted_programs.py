@@ -69,3 +69,15 @@ def test_real_device_traces(name: str, rule: str) -> None:
         assert [item for item in findings.not_checked if "failed" in item.reason] == []
         assert rule in [finding.rule for finding in findings[:3]], [f.rule for f in findings]
         check_evidence(run, findings)
+
+
+def test_a_loop_over_large_work_is_left_alone(tmp_path: Path) -> None:
+    model = torch.nn.Sequential(torch.nn.Linear(512, 1024), torch.nn.GELU(), torch.nn.Linear(1024, 512))
+    inputs, outputs = torch.randn(16, 128, 512), torch.empty(16, 128, 512)
+    with neuron_profile(str(tmp_path / "run")) as profile, torch.inference_mode():
+        for _ in range(3):
+            for i in range(16):
+                outputs[i] = model(inputs[i])
+            profile.step()
+    with open_run(profile.directory) as run:
+        assert [finding.title for finding in run.bottlenecks() if finding.rule == "row_loop"] == []

@@ -87,6 +87,13 @@ def _draft(context: RuleContext, loop: CodeLoop) -> Draft | None:
         return None
     kept_ns = _work_ns(context, sites)
     expected = max(0, loop_ns - kept_ns)
+    least_ns = max(
+        context.setting(RULE, "loop_share") * context.scope.mean_ns,
+        context.setting(RULE, "saved_share") * loop_ns,
+    )
+    if expected < least_ns:
+        # A loop over large work: its passes are not what takes the time.
+        return None
     worst = sorted(loop.body, key=lambda line: (-line.host_ns, line.line))
     lines = {line.site_id: round(line.host_ns) for line in worst[:3]}
     lines.setdefault(loop.header.site_id, round(loop.header.host_ns))
@@ -109,19 +116,21 @@ def _draft(context: RuleContext, loop: CodeLoop) -> Draft | None:
 def _work_ns(context: RuleContext, sites: Sequence[int]) -> int:
     """What stays when the loop is one tensor expression: the part of each op above the cost of calling an op at all.
 
-    By the median of each op name, so that an interrupted call does not count as work.
+    By the median of each small op name, so that an interrupted call does not count as work. One large call moves the same
+    numbers with one setup and better locality than many small ones; ops that are large already stay as they are.
     """
-    call_ns = context.setting(RULE, "call_ns")
+    call_ns, large_ns = context.setting(RULE, "call_ns"), context.setting(RULE, "large_ns")
     row = context.row(
-        f"""SELECT coalesce(sum(calls * greatest(0, typical_ns - {call_ns:.0f})) / {context.count}, 0)::BIGINT AS work_ns FROM (
-          SELECT e.name, count(*) AS calls, median(e.self_ns) AS typical_ns FROM events e
+        f"""SELECT coalesce(sum(CASE WHEN typical_ns < {large_ns:.0f}
+            THEN calls * greatest(0, typical_ns - {call_ns:.0f}) * {context.setting(RULE, "batched_share")}
+            ELSE total_ns - calls * {call_ns:.0f} END) / {context.count}, 0)::BIGINT AS work_ns FROM (
+          SELECT e.name, count(*) AS calls, median(e.self_ns) AS typical_ns, sum(e.self_ns) AS total_ns FROM events e
           LEFT JOIN stacks k ON k.stack_id = e.stack_id AND k.depth = 0
           WHERE {context.where()} AND e.category = 'op'
             AND ({context.in_sites("k.site_id", sites)} OR {context.in_sites("e.site_id", sites)})
           GROUP BY e.name)"""
     )
-    # One large call moves the same numbers with one setup and better locality than many small ones.
-    return round(row["work_ns"] * context.setting(RULE, "batched_share"))
+    return round(row["work_ns"])
 
 
 def _carries(loop: CodeLoop) -> bool:
@@ -176,5 +185,12 @@ RULE = Rule(
             "Part of the real work that stays when rows are batched",
             "measured on the planted programs",
         ),
+        Setting(
+            "large_ns",
+            100_000,
+            "An op of this length is large work already, which batching does not shorten",
+            "ours: 25 times the cost of the call",
+        ),
+        Setting("saved_share", 0.1, "Smallest part of the loop's own time that batching saves", "ours"),
     ),
 )
