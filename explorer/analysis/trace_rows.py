@@ -151,3 +151,8 @@ def stack_frames(run: Run) -> dict[int, list[dict[str, Any]]]:
     for row in rows.rows():
         frames.setdefault(row["stack_id"], []).append(row)
     return frames
+
+
+def clock_rows(run: Run) -> list[dict[str, Any]]:
+    """The clock of each rank against the reference rank's (`rank_clocks`)."""
+    return run.engine.sql("SELECT rank, offset_ns, drift_ppb, reference_ns FROM rank_clocks").rows()

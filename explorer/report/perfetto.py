@@ -22,6 +22,7 @@ from explorer.analysis.trace_rows import (
     Window,
     arrow_rows,
     begin_ns,
+    clock_rows,
     counter_rows,
     device_rows,
     event_rows,
@@ -72,6 +73,18 @@ class Written:
     moved: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class _Clock:
+    """One rank's clock against the reference rank's (`rank_clocks`): of many ranks, times are shown on one clock."""
+
+    offset_ns: float = 0.0
+    drift: float = 0.0
+    reference_ns: int = 0
+
+    def aligned(self, at_ns: int) -> int:
+        return at_ns - round(self.offset_ns + self.drift * (at_ns - self.reference_ns))
+
+
 @dataclass(slots=True)
 class _Place:
     """Where a track is drawn."""
@@ -81,6 +94,7 @@ class _Place:
     is_device: bool
     device: int | None
     stream: int | None
+    clock: _Clock
 
 
 @dataclass(slots=True)
@@ -156,6 +170,7 @@ def _places(run: Run) -> tuple[dict[tuple[int, int], tuple[dict[str, Any], _Plac
     processes = _Processes()
     found: dict[tuple[int, int], tuple[dict[str, Any], _Place]] = {}
     many = len(run.ranks) > 1
+    clocks = _clocks(run) if many else {}
     for row in track_rows(run):
         rank = row["rank"]
         prefix = f"rank {rank} " if many else ""
@@ -170,10 +185,22 @@ def _places(run: Run) -> tuple[dict[tuple[int, int], tuple[dict[str, Any], _Plac
             name = row["process_name"] or "host"
             pid = processes.number((rank, "host", process), f"{prefix}{name}", rank * 1000)
         place = _Place(
-            pid, row["track_id"] * _LANES_PER_TRACK, is_device, row["device_index"], row["thread_id"]
+            pid,
+            row["track_id"] * _LANES_PER_TRACK,
+            is_device,
+            row["device_index"],
+            row["thread_id"],
+            clocks.get(rank, _Clock()),
         )
         found[rank, row["track_id"]] = (row, place)
     return found, processes
+
+
+def _clocks(run: Run) -> dict[int, _Clock]:
+    return {
+        row["rank"]: _Clock(row["offset_ns"], row["drift_ppb"] / 1e9, row["reference_ns"])
+        for row in clock_rows(run)
+    }
 
 
 def _rows(
@@ -283,7 +310,7 @@ def _event(row: dict[str, Any], place: _Place, tid: int, base: int) -> bytes:
             "args": {key: value for key, value in args.items() if value is not None},
         }
     )
-    return text[:-1] + f',"ts":{_us(row["start_ns"] - base)},"dur":{_us(row["duration_ns"])}}}'.encode()
+    return text[:-1] + _when(row, place, base)
 
 
 def _decoded(text: str) -> Any:
@@ -291,6 +318,13 @@ def _decoded(text: str) -> Any:
         return msgspec.json.decode(text)
     except msgspec.DecodeError:
         return text
+
+
+def _when(row: dict[str, Any], place: _Place, base: int) -> bytes:
+    """Both ends are aligned, so that what nests on a rank's clock nests here."""
+    start = place.clock.aligned(row["start_ns"])
+    duration = place.clock.aligned(row["start_ns"] + row["duration_ns"]) - start
+    return f',"ts":{_us(start - base)},"dur":{_us(duration)}}}'.encode()
 
 
 def _us(ns: int) -> str:
@@ -321,9 +355,7 @@ def _lines(
             args = {"source code": row["code"], "function": row["function"]}
             name = f"{row['file']}:{row['line']}"
             text = _encode({"ph": "X", "cat": "source_line", "name": name, **where, "args": args})
-            yield (
-                text[:-1] + f',"ts":{_us(row["start_ns"] - base)},"dur":{_us(row["duration_ns"])}}}'.encode()
-            )
+            yield text[:-1] + _when(row, place, base)
 
 
 def _arrows(
@@ -359,7 +391,7 @@ def _arrows(
             }
             if phase == "f":
                 fields["bp"] = "e"
-            yield _encode(fields)[:-1] + f',"ts":{_us(start - base)}}}'.encode()
+            yield _encode(fields)[:-1] + f',"ts":{_us(place.clock.aligned(start) - base)}}}'.encode()
 
 
 def _counters(
@@ -388,4 +420,7 @@ def _counters(
                 "tid": 0,
                 "args": {row["unit"] or "value": row["value"]},
             }
-            yield _encode(fields)[:-1] + f',"ts":{_us(row["timestamp_ns"] - base)}}}'.encode()
+            yield (
+                _encode(fields)[:-1]
+                + f',"ts":{_us(place.clock.aligned(row["timestamp_ns"]) - base)}}}'.encode()
+            )
