@@ -72,8 +72,9 @@ def command(
         "user_code": user_code or [],
         "sources": sources,
     }
+    before = _other_runs(directory)
     code = _run(words, _environment(options))
-    _report(directory)
+    _report(directory, code, [other for other in _other_runs(directory) if other not in before])
     if code < 0:
         _die_of(-code)
     return code
@@ -164,7 +165,7 @@ def _from_terminal() -> bool:
     return False
 
 
-def _report(directory: str) -> None:
+def _report(directory: str, code: int, others: list[str]) -> None:
     from explorer.store.reader import is_run
 
     sys.stdout.flush()
@@ -172,20 +173,38 @@ def _report(directory: str) -> None:
         from explorer.cli.rank_rollups import roll_up_quietly
 
         roll_up_quietly(directory)
+        for other in others:
+            print(f"neuron-explorer: another process of the program: {_short(other)}", file=sys.stderr)
         print(f"run: {_short(directory)}", file=sys.stderr, flush=True)
         return
-    print(
-        "neuron-explorer: nothing was recorded: no Python process of the program ran a torch operator "
-        "(or it ran with -E, -I or -S, which switch recording off).",
-        file=sys.stderr,
-        flush=True,
-    )
+    if code < 0:
+        why = (
+            f"signal {-code} ended the program before the first part of the recording was written "
+            "(a part is written every 10 s of work)."
+        )
+    else:
+        why = (
+            "the main thread of no Python process of the program ran a torch operator (--all-threads records the "
+            "others), or it ran with -E, -I or -S, which switch recording off."
+        )
+    print(f"neuron-explorer: nothing was recorded: {why}", file=sys.stderr, flush=True)
     try:
         os.rmdir(directory)
         os.rmdir(os.path.dirname(directory))
     except OSError:
         # Not empty: not ours to remove.
         pass
+
+
+def _other_runs(directory: str) -> list[str]:
+    """Runs beside it, NAME-2 and so on: where a second process of one rank records."""
+    from explorer.store.reader import is_run
+
+    found, number = [], 2
+    while is_run(f"{directory}-{number}"):
+        found.append(f"{directory}-{number}")
+        number += 1
+    return found
 
 
 def _short(directory: str) -> str:

@@ -150,3 +150,36 @@ def test_a_missing_program_is_a_usage_error(tmp_path: Path) -> None:
     )
     assert done.returncode == 2
     assert "Cannot run no-such-program" in done.stderr
+
+
+def test_a_program_that_leaves_by_os_exit_is_written(tmp_path: Path) -> None:
+    done = record(tmp_path, "import os, torch\ntorch.ones(3) + 1\nos._exit(5)\n")
+    assert done.returncode == 5
+    assert "aten::add" in RunReader(tmp_path / "run").read("events").column("name").to_pylist()
+
+
+def test_a_killed_program_is_told_from_one_without_torch(tmp_path: Path) -> None:
+    done = record(
+        tmp_path, "import os, signal, torch\ntorch.ones(3) + 1\nos.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    assert done.returncode == -signal.SIGKILL
+    assert "nothing was recorded: signal 9 ended the program before" in done.stderr
+
+
+def test_every_process_of_a_rank_has_a_run_of_its_own_and_is_named(tmp_path: Path) -> None:
+    text = """
+import torch
+import torch.multiprocessing as mp
+def work(number):
+    torch.ones(3) + number
+if __name__ == "__main__":
+    mp.spawn(work, nprocs=2)
+"""
+    done = record(tmp_path, text)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.splitlines() == [
+        *(f"neuron-explorer: another process of the program: {tmp_path / name}" for name in ("run-2",)),
+        f"run: {tmp_path / 'run'}",
+    ]
+    ids = {RunReader(tmp_path / name).manifests[0].host["process_id"] for name in ("run", "run-2")}
+    assert len(ids) == 2
