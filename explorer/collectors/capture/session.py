@@ -28,6 +28,7 @@ from explorer.collectors.capture.host_event import HostEvent
 from explorer.collectors.capture.host_info import clock_sample, device_rows, git_commit, host_info
 from explorer.collectors.capture.host_states import HostStates
 from explorer.collectors.capture.kineto_window import RawWindow, make_profiler, read_window
+from explorer.collectors.capture.launcher import launched
 from explorer.collectors.capture.loader_rows import LoaderRows
 from explorer.collectors.capture.loader_watch import LoaderWatch
 from explorer.collectors.capture.main_thread_call import MainThreadCall
@@ -822,10 +823,7 @@ def environment_rank() -> int:
             return int(torch.distributed.get_rank())
     except Exception:
         pass
-    for name in ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"):
-        if os.environ.get(name, "").isdigit():
-            return int(os.environ[name])
-    return 0
+    return launched()[0] or 0
 
 
 def _world_size() -> int | None:
@@ -835,8 +833,7 @@ def _world_size() -> int | None:
             return int(torch.distributed.get_world_size())
     except Exception:
         pass
-    size = os.environ.get("WORLD_SIZE", "")
-    return int(size) if size.isdigit() else None
+    return launched()[1]
 
 
 def _command() -> list[str]:
