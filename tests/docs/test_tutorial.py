@@ -44,12 +44,15 @@ def stages(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[Any, list[flo
     torch.set_num_threads(1)
     try:
         for number, program in enumerate(PROGRAMS):
-            shutil.copy(program, folder / "train.py")
-            names = runpy.run_path(str(folder / "train.py"), run_name="tutorial")
+            # A folder each: one process remembers the text of a file that it has seen.
+            place = folder / f"step{number}"
+            place.mkdir()
+            shutil.copy(program, place / "train.py")
+            names = runpy.run_path(str(place / "train.py"), run_name="tutorial")
             torch.manual_seed(0)
             model = names["Router"]()
             loader = names["DataLoader"](names["Tickets"](512), batch_size=32, shuffle=True, drop_last=True)
-            with neuron_profile(folder / f"run{number}", user_code=[str(folder / "*")]) as recording:
+            with neuron_profile(folder / f"run{number}", user_code=[str(place / "*")]) as recording:
                 losses = names["train"](model, loader, STEPS, folder)
             with open_run(recording.directory) as run:
                 found.append((run.bottlenecks(), losses))
@@ -65,10 +68,13 @@ WANTED = ["data_loader_stall", "unfused_attention", "io_in_step", "row_loop", "s
 def test_first_finding_names_what_the_next_program_changes(
     number: int, stages: list[tuple[Any, list[float]]]
 ) -> None:
-    """Where other programs keep the processor busy the order by cost is theirs to upset: there, it is among the findings."""
+    """First, but where other programs keep the processor busy: there the order by cost is theirs to upset. How long the
+    checkpoint takes depends on the disk, so it and the loop over rows may change places.
+    """
     findings, _ = stages[number]
     busy = any("Other programs used the processor" in caveat for caveat in findings[0].caveats)
-    wanted = [finding for finding in (findings if busy else findings[:1]) if finding.rule == WANTED[number]]
+    places = len(findings) if busy else 2 if WANTED[number] in ("io_in_step", "row_loop") else 1
+    wanted = [finding for finding in findings[:places] if finding.rule == WANTED[number]]
     assert wanted, [finding.title for finding in findings]
     named = {line.line for line in wanted[0].lines if os.path.basename(line.file) == "train.py"}
     if WANTED[number] == "single_tensor_optimizer":
@@ -78,7 +84,11 @@ def test_first_finding_names_what_the_next_program_changes(
         assert "fused=True" in wanted[0].advice
         assert "fused=True" in PROGRAMS[number + 1].read_text()
         return
-    assert named & changed_lines(PROGRAMS[number], PROGRAMS[number + 1])
+    changed = changed_lines(PROGRAMS[number], PROGRAMS[number + 1])
+    code = PROGRAMS[number].read_text().splitlines()
+    # The line itself, or the call of the small function that it is.
+    calls = {at for at in changed for line in wanted[0].lines if f" {line.function}(" in code[at - 1]}
+    assert named & changed or calls
 
 
 def test_no_habit_is_left_at_the_end(stages: list[tuple[Any, list[float]]]) -> None:
