@@ -123,7 +123,9 @@ def write_rank(source: str, out: str, rank: int, ranks: int, events: int) -> int
                 big = _set(big, "group_size", np.full(len(big), ranks))
                 everyone = pa.array([str(list(range(ranks)))] * len(big), pa.string())
                 big = big.set_column(big.schema.get_field_index("group_ranks"), "group_ranks", everyone)
-            writer.write(name, big.select([c for c in TABLES[name].names if c in big.column_names and c != "rank"]))
+            writer.write(
+                name, big.select([c for c in TABLES[name].names if c in big.column_names and c != "rank"])
+            )
     return len(tables["events"]) * times
 
 

@@ -127,11 +127,11 @@ def _print(report: JobReport, limit: int) -> None:
     if mesh := mesh_text(report.mesh):
         print()
         say(f"Mesh: {mesh}.")
-    for one in report.pipelines:
-        chunks = f", {one.chunks} stages per rank" if one.chunks > 1 else ""
+    for pipeline in report.pipelines:
+        chunks = f", {pipeline.chunks} stages per rank" if pipeline.chunks > 1 else ""
         say(
-            f"Pipeline over ranks {', '.join(map(str, one.ranks))}: {one.schedule}, {one.microbatches} microbatches{chunks};"
-            f" it leaves at least {one.least_bubble:.0%} of a step idle."
+            f"Pipeline over ranks {', '.join(map(str, pipeline.ranks))}: {pipeline.schedule}, {pipeline.microbatches} microbatches{chunks};"
+            f" it leaves at least {pipeline.least_bubble:.0%} of a step idle."
         )
     residuals = [row["residual_ns"] for row in report.clocks if row["residual_ns"] is not None]
     if matched and residuals:
