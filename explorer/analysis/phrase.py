@@ -9,6 +9,8 @@ from typing import Any
 from explorer.model import quantity
 
 _FIELD = re.compile(r"\{(\w+)\}")
+_ONE = re.compile(r"(?<![\w.,])1 ((?:\w+ )??)(\w+?)(ches|shes|sses|s)\b")
+_NO_PLURAL = ("takes", "is", "was", "has", "ms", "its", "this", "less")
 
 
 def duration_text(duration_ns: float) -> str:
@@ -41,4 +43,13 @@ def value_text(name: str, value: Any) -> str:
 
 def fill(template: str, row: Mapping[str, Any]) -> str:
     """Put a row's values into a sentence with `{column}` places. Raises KeyError for a column the row lacks."""
-    return _FIELD.sub(lambda match: value_text(match.group(1), row[match.group(1)]), template)
+    filled = _FIELD.sub(lambda match: value_text(match.group(1), row[match.group(1)]), template)
+    return _ONE.sub(_singular, filled)
+
+
+def _singular(match: re.Match[str]) -> str:
+    """'1 batches' to '1 batch', '1 graph breaks' to '1 graph break'; verbs and units stay."""
+    between, stem, ending = match.groups()
+    if stem + ending in _NO_PLURAL:
+        return match.group(0)
+    return f"1 {between}{stem}{ending[:-2] if len(ending) > 1 else ''}"

@@ -61,7 +61,7 @@ def test_data_loader_stall_names_the_heavy_line_of_the_dataset(builder: RunBuild
     assert finding.saving.high == 4_000_000
     assert finding.saving.basis == "replay"
     assert finding.severity == "high"
-    assert "1 batches per step" in finding.evidence[0].statement
+    assert "getting 1 batch." in finding.evidence[0].statement
     assert "4 ms" in finding.evidence[0].statement
 
 

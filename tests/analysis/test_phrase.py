@@ -40,3 +40,20 @@ def test_fill_needs_its_columns() -> None:
     assert fill("{calls} calls take {time_ns}.", {"calls": 3, "time_ns": 2_000}) == "3 calls take 2 µs."
     with pytest.raises(KeyError):
         fill("{missing}", {})
+
+
+@pytest.mark.parametrize(
+    ("template", "text"),
+    [
+        ("getting {n} batches.", "getting 1 batch."),
+        ("{n} graph breaks per step", "1 graph break per step"),
+        ("{n} passes over", "1 pass over"),
+        ("{n} ops per step take", "1 op per step take"),
+        ("come up {n} times", "come up 1 time"),
+        ("{n} of 3 launches", "1 of 3 launches"),
+        ("takes 1 ms", "takes 1 ms"),
+        ("2.1 steps and 11 steps", "2.1 steps and 11 steps"),
+    ],
+)
+def test_one_of_a_thing_is_singular(template: str, text: str) -> None:
+    assert fill(template, {"n": 1}) == text

@@ -15,7 +15,7 @@ def check(context: RuleContext) -> Sequence[Draft]:
     fetches = f"""SELECT e.start_ns, e.duration_ns, e.event_id FROM events e
 WHERE {context.where()} AND e.category = 'data' AND e.track_id = {context.main_track}"""
     evidence, row = context.evidence(
-        "{fetches} batches per step are fetched on the training thread and take {stall_ns} of the step.",
+        "The training thread spends {stall_ns} of each step getting {fetches} batches.",
         f"""SELECT (SELECT count(*) FROM ({fetches})) / {context.count} AS fetches,
   (union_ns / {context.count})::BIGINT AS stall_ns FROM ({union_ns(fetches)})""",
         fetches,
