@@ -28,7 +28,7 @@ def test_rule_is_documented(rule: Rule) -> None:
 
 def test_pages_have_rules() -> None:
     known = {rule.name for rule in all_rules()}
-    assert {page.stem for page in PAGES.glob("*.md")} - known == set()
+    assert {page.stem for page in PAGES.glob("*.md")} - known == {"index"}
 
 
 @pytest.mark.parametrize("rule", all_rules(), ids=lambda rule: rule.name)

@@ -14,7 +14,6 @@ PACKAGE = ROOT / "explorer"
 MOST_LINES = 500
 TO_BE_SPLIT = {
     "explorer/collectors/capture/session.py",
-    "explorer/collectors/capture/window_tables.py",
     "explorer/collectors/neuron/device_profile.py",
     "explorer/tui/widgets/timeline.py",
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
@@ -58,17 +59,10 @@ def test_nothing_recorded(profile):
 def test_budgets_on_a_real_program(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     (tmp_path / "test_program.py").write_text(PROGRAM)
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "explorer.pytest_plugin",
-        "-p",
-        "no:cacheprovider",
-        "test_program.py",
-    ]
+    installed = any(entry.value == "explorer.pytest_plugin" for entry in entry_points(group="pytest11"))
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_program.py"]
+    if not installed:
+        command[4:4] = ["-p", "explorer.pytest_plugin"]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTEST_ADDOPTS": ""}
     done = subprocess.run(
         command, cwd=tmp_path, capture_output=True, text=True, timeout=240, env=environment, check=False

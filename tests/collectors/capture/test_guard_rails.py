@@ -193,9 +193,9 @@ with neuron_profile(RUN) as prof:
         torch.ones(3) + 1
         prof.step()
     torch.ones(3) * 2
-    os._exit(9)
+    os.kill(os.getpid(), 9)
 """,
-        expected=9,
+        expected=-9,
     )
     run = RunReader(str(tmp_path / "run"))
     assert not run.manifests[0].finished

@@ -60,7 +60,8 @@ def test_every_op_has_the_line_that_ran_it(run: RunReader) -> None:
         ("SumBackward0", "backward", line_of("forward sum")),
         ("aten::add_", "optimizer", line_of("optimizer call")),
     }
-    assert {row["file"] for row in sites.values() if row["is_user"]} == {HERE}
+    # A worker of pytest-xdist is itself a program given as text.
+    assert {row["file"] for row in sites.values() if row["is_user"]} - {"<string>"} == {HERE}
 
 
 def test_backward_ops_keep_the_line_that_was_executing(run: RunReader) -> None:

@@ -30,8 +30,10 @@ def run(rank, folder, port):
     t = torch.ones(4)
     for _ in range(3):
         dist.all_reduce(t)
+    time.sleep(1)  # the recorder notes an end a moment after the call has returned
     if rank == 0:
         work = dist.all_reduce(t, async_op=True)  # nobody answers
+    time.sleep(1)
     open(f"{folder}/pickles/trace_rank_{rank}", "wb").write(c10d._dump_fr_trace(True, True, False))
     open(f"{folder}/json/trace_rank_{rank}.json", "wb").write(c10d._dump_fr_trace_json(True, False))
     open(f"{folder}/done_{rank}", "w").close()
