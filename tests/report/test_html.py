@@ -12,6 +12,7 @@ import pytest
 from explorer.analysis.run import Run, open_run
 from explorer.cli.main import main
 from explorer.report.html import html_report
+from explorer.report.html.figures import roofline_figure
 from explorer.report.html.markup import Markup, json_script, tag, text
 from explorer.report.markdown import markdown_report
 from explorer.store.writer import RunWriter
@@ -212,6 +213,22 @@ def test_notebooks_show_runs_findings_and_tables(run: Run) -> None:
     assert "shadowrootmode" in run_html(run)
     assert "train.py:9" in findings_html(run.bottlenecks())
     assert "<table" in result_html(run.ops())
+
+
+def test_the_roofline_shows_ops_under_their_roof() -> None:
+    row = {"device": "cuda:0", "dtype": "float32", "name": "aten::mm"}
+    rows = [
+        {**row, "intensity": 100.0, "achieved_flops": 5e12, "attainable_flops": 1e13, "bound": "compute"},
+        {**row, "intensity": 2.0, "achieved_flops": 1e12, "attainable_flops": 4e12, "bound": "memory"},
+        {**row, "intensity": None, "achieved_flops": 1e12},
+    ]
+    figure = roofline_figure(rows)
+    assert figure is not None
+    ops, roof = figure["data"]
+    assert (ops["x"], ops["y"]) == ([100.0, 2.0], [5000.0, 1000.0])
+    # 2e12 bytes/s and 1e13 FLOP/s meet at 5 FLOP per byte.
+    assert (roof["x"], roof["y"]) == ([1.0, 5.0, 400.0], [2000.0, 10000.0, 10000.0])
+    assert roofline_figure(rows[2:]) is None
 
 
 def test_a_comparison_as_a_page(tmp_path: Path) -> None:

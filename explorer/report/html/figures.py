@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
@@ -205,21 +206,17 @@ def roofline_figure(rows: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
         }
     ]
     low, high = min(p["intensity"] for p in points) / 2, max(p["intensity"] for p in points) * 4
-    roofs = {
-        (row["device"], row["peak_flops"], row["memory_bandwidth"])
-        for row in points
-        if row.get("peak_flops") and row.get("memory_bandwidth")
-    }
-    for device, peak, bandwidth in sorted(roofs, key=str):
-        ridge = peak / bandwidth
-        xs = sorted({low, max(low, min(high, ridge)), high})
+    for (device, dtype), (peak, bandwidth) in sorted(_roofs(points).items()):
+        ridge = [peak / bandwidth] if peak and bandwidth else []
+        xs = sorted({low, *(x for x in ridge if low < x < high), high})
+        limits = [min(peak or math.inf, bandwidth * x if bandwidth else math.inf) / 1e9 for x in xs]
         traces.append(
             {
                 "type": "scatter",
                 "mode": "lines",
-                "name": f"roof of {device}",
+                "name": f"roof of {device} {dtype}".strip(),
                 "x": xs,
-                "y": [min(peak, bandwidth * x) / 1e9 for x in xs],
+                "y": limits,
             }
         )
     axes = {
@@ -227,6 +224,22 @@ def roofline_figure(rows: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
         "yaxis": {"type": "log", "title": {"text": "GFLOP/s"}},
     }
     return {"data": traces, "layout": axes}
+
+
+def _roofs(points: Sequence[dict[str, Any]]) -> dict[tuple[str, str], tuple[float, float]]:
+    """Peak FLOP/s and bytes/s of each device and dtype, read off what was attainable for its ops; 0 where none tells."""
+    roofs: dict[tuple[str, str], tuple[float, float]] = {}
+    for row in points:
+        if not row.get("attainable_flops") or row.get("bound") not in ("compute", "memory"):
+            continue
+        key = (str(row["device"]), str(row.get("dtype") or ""))
+        peak, bandwidth = roofs.get(key, (0.0, 0.0))
+        if row["bound"] == "compute":
+            peak = max(peak, row["attainable_flops"])
+        else:
+            bandwidth = max(bandwidth, row["attainable_flops"] / row["intensity"])
+        roofs[key] = (peak, bandwidth)
+    return roofs
 
 
 def ranks_figure(rows: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
