@@ -9,7 +9,9 @@ from typing import Any
 from explorer.model import quantity
 
 _FIELD = re.compile(r"\{(\w+)\}")
-_ONE = re.compile(r"(?<![\w.,])1 ((?:\w+ )??)(\w+?)(ches|shes|sses|s)\b")
+_ONE = re.compile(
+    r"(?<![\w.,])(?<!rank )(?<!Rank )(?<!step )(?<!core )(?<!group )1 ((?:\w+ )??)(\w+?)(ches|shes|sses|s)\b"
+)
 _NO_PLURAL = ("takes", "is", "was", "has", "ms", "its", "this", "less")
 
 

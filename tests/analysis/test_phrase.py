@@ -51,6 +51,7 @@ def test_fill_needs_its_columns() -> None:
         ("{n} ops per step take", "1 op per step take"),
         ("come up {n} times", "come up 1 time"),
         ("{n} of 3 launches", "1 of 3 launches"),
+        ("rank {n} waits", "rank 1 waits"),
         ("takes 1 ms", "takes 1 ms"),
         ("2.1 steps and 11 steps", "2.1 steps and 11 steps"),
     ],

@@ -252,7 +252,7 @@ def test_tiny_graphs(eager: Run) -> None:
 
 def test_graph_loads(eager: Run) -> None:
     (finding,) = _find(eager, "neuron_model_loads")
-    assert "1 loads" in finding.evidence[0].statement
+    assert "1 load " in finding.evidence[0].statement
     assert finding.saving.high == LOAD_NS
 
 
