@@ -8,12 +8,9 @@ any Neuron profile.
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import duckdb
-import pyarrow as pa
-import pyarrow.dataset as pads
-import pyarrow.parquet as pq
 
 from explorer.model.neuron_schema import (
     PROFILE_COLUMN,
@@ -25,6 +22,10 @@ from explorer.model.neuron_schema import (
 from explorer.store.manifest import Part
 from explorer.store.reader import RunReader
 
+if TYPE_CHECKING:
+    import pyarrow.dataset as pads
+
+# pyarrow.dataset loads pandas: 0.1 s that only runs with Neuron profiles have to pay, so it is imported where it is used.
 SCHEMA = "neuron"
 _Signature = tuple[tuple[str, str], ...]
 
@@ -105,6 +106,9 @@ class NeuronRelations:
     def _footer(self, part: Part) -> dict[str, str]:
         """Columns of a part whose profile the manifest does not describe."""
         location = self._reader.location
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
         schema = pq.read_schema(location.join(part.path), filesystem=location.filesystem)
         empty = pa.Table.from_batches([], schema)
         relation = duckdb.connect(":memory:").from_arrow(empty)
@@ -162,6 +166,11 @@ class NeuronRelations:
 
     def _dataset(self, parts: list[tuple[int, Part]]) -> pads.Dataset:
         """A dataset that knows rank and profile of each file, without access to the file system by DuckDB."""
+        import pyarrow as pa
+        import pyarrow.dataset as pads
+        import pyarrow.fs
+        import pyarrow.parquet as pq
+
         location = self._reader.location
         system: Any = location.filesystem
         if system is None:

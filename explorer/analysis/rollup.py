@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from explorer.analysis.view import all_views
 from explorer.model.schema import Column, Table
 from explorer.store.manifest import Manifest
-from explorer.store.part import write_parquet
 from explorer.store.reader import RunReader
 
 if TYPE_CHECKING:
@@ -100,6 +99,8 @@ def _made(reader: RunReader, rank: int, names: Sequence[str]) -> dict[str, pa.Ta
 
 def _keep(reader: RunReader, name: str, rank: int, table: pa.Table) -> None:
     """Store a roll-up; a run that cannot be written stays as it is."""
+    from explorer.store.part import write_parquet
+
     path = _path(reader, name, rank)
     location = reader.location
     try:
