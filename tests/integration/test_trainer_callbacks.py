@@ -51,3 +51,30 @@ def test_some_steps_of_a_trainer_are_recorded(tmp_path: Path) -> None:
     names = {row["name"] for row in run.ops()}
     assert {"aten::embedding", "aten::mm"} & names
     assert run.engine.sql("SELECT count(*) AS n FROM events WHERE phase = 'backward'").rows()[0]["n"] > 0
+
+
+@pytest.mark.capture
+def test_some_batches_of_a_lightning_trainer_are_recorded(tmp_path: Path) -> None:
+    lightning = pytest.importorskip("lightning.pytorch", reason="lightning is not installed")
+    from explorer.collectors.trainer_callbacks import lightning_callback
+
+    class Model(lightning.LightningModule):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = torch.nn.Linear(16, 16)
+
+        def training_step(self, batch: torch.Tensor, index: int) -> torch.Tensor:
+            return self.layer(batch).square().mean()
+
+        def configure_optimizers(self) -> torch.optim.Optimizer:
+            return torch.optim.SGD(self.parameters(), lr=0.01)
+
+    callback = lightning_callback(str(tmp_path / "run"), first_step=2, steps=4)
+    trainer = lightning.Trainer(
+        max_steps=9, accelerator="cpu", logger=False, enable_checkpointing=False, enable_progress_bar=False,
+        enable_model_summary=False, default_root_dir=str(tmp_path), callbacks=[callback],
+    )  # fmt: skip
+    trainer.fit(Model(), torch.utils.data.DataLoader(torch.randn(64, 16), batch_size=4))
+    run = open_run(callback.directory)
+    assert len([row for row in run.steps() if row["complete"]]) in (3, 4)
+    assert any(line["code"] and "self.layer(batch)" in line["code"] for line in run.lines())
