@@ -31,7 +31,9 @@ class Terminal:
             "PS1": "ready$ ",
             "LC_ALL": "C.UTF-8",
         }
-        environment.pop("TMUX", None)
+        # The size comes from the terminal: pytest-xdist tells its workers a fixed one.
+        for name in ("TMUX", "COLUMNS", "LINES"):
+            environment.pop(name, None)
         subprocess.run(
             [
                 "tmux",
