@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 
+from explorer.analysis.quoting import identifier, literal
 from explorer.model.neuron_schema import (
     PROFILE_COLUMN,
     RANK_COLUMN,
@@ -28,16 +29,6 @@ if TYPE_CHECKING:
 # pyarrow.dataset loads pandas: 0.1 s that only runs with Neuron profiles have to pay, so it is imported where it is used.
 SCHEMA = "neuron"
 _Signature = tuple[tuple[str, str], ...]
-
-
-def identifier(name: str) -> str:
-    """A quoted SQL identifier."""
-    return '"' + name.replace('"', '""') + '"'
-
-
-def literal(text: str) -> str:
-    """A quoted SQL string."""
-    return "'" + text.replace("'", "''") + "'"
 
 
 class NeuronRelations:

@@ -11,6 +11,7 @@ import duckdb
 from explorer.analysis.computed import COMPUTED
 from explorer.analysis.neuron.computed_tables import NEURON_COMPUTED
 from explorer.analysis.neuron_relations import NeuronRelations
+from explorer.analysis.quoting import identifier, literal
 from explorer.analysis.view import all_views
 from explorer.model.schema import Table
 from explorer.model.tables import TABLES
@@ -44,16 +45,6 @@ KEPT = frozenset(
 
 WORD = re.compile(r"\w+")
 _CATALOGUE = re.compile(r"(?i)\b(information_schema|duckdb_\w+|show|sqlite_master|pragma\w*)\b")
-
-
-def identifier(name: str) -> str:
-    """A quoted SQL identifier."""
-    return '"' + name.replace('"', '""') + '"'
-
-
-def literal(text: str) -> str:
-    """A quoted SQL string."""
-    return "'" + text.replace("'", "''") + "'"
 
 
 def relation_name(table: str) -> str:

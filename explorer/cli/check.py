@@ -71,7 +71,7 @@ def command(
     from dataclasses import replace
 
     from explorer.analysis.budget import check, load_budget, size_bytes
-    from explorer.cli.output import print_json
+    from explorer.cli.output import print_json, write_text
     from explorer.cli.source_run import open_source
 
     budget = load_budget(rules)
@@ -91,9 +91,9 @@ def command(
     if junit:
         from explorer.report.junit import junit_xml
 
-        _write(junit, junit_xml(outcomes, opened.run.directory), "w")
+        write_text(junit, junit_xml(outcomes, opened.run.directory))
     if target := summary or os.environ.get("GITHUB_STEP_SUMMARY"):
-        _write(target, _markdown(outcomes, opened.run.directory), "a")
+        write_text(target, _markdown(outcomes, opened.run.directory), mode="a")
     if json:
         rows = [{"rule": o.rule, "passed": o.passed, "message": o.message} for o in outcomes]
         print_json({"schema": SCHEMA, "run": opened.run.directory, "passed": not failed, "outcomes": rows})
@@ -135,11 +135,3 @@ def _markdown(outcomes: list[Outcome], run: str) -> str:
         f"| {_WORDS[o.passed]} | {o.rule} | {o.message.replace('|', chr(92) + '|')} |\n" for o in outcomes
     )
     return f"### neuron-explorer check of `{run}`\n\n| outcome | rule | measured |\n|---|---|---|\n{rows}\n"
-
-
-def _write(path: str, text: str, mode: str) -> None:
-    try:
-        with open(path, mode, encoding="utf-8") as file:
-            file.write(text)
-    except OSError as error:
-        raise UsageError(f"Cannot write {path}: {error.strerror or error}.") from error

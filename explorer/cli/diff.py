@@ -44,7 +44,7 @@ def command(
     Lines are followed through edits of the source, kernels through new names. Works across devices and vendors.
     """
     from explorer.analysis.diff.comparison import DIMENSIONS, compare
-    from explorer.cli.output import print_json
+    from explorer.cli.output import print_json, write_text
     from explorer.cli.source_run import open_source
 
     if by is not None and by not in DIMENSIONS:
@@ -54,20 +54,12 @@ def command(
     if html:
         from explorer.report.html.diff_page import diff_html
 
-        _write(html, diff_html(comparison))
+        write_text(html, diff_html(comparison))
     if json:
         print_json(comparison.to_dict(limit or None))
     else:
         _print(comparison, [by] if by else list(DIMENSIONS), limit)
     return max(a.exit_code, b.exit_code, EXIT_DONE)
-
-
-def _write(path: str, text: str) -> None:
-    try:
-        with open(path, "w", encoding="utf-8", errors="surrogateescape") as file:
-            file.write(text)
-    except OSError as error:
-        raise UsageError(f"Cannot write {path}: {error.strerror or error}.") from error
 
 
 def _print(comparison: Comparison, tables: list[str], limit: int) -> None:

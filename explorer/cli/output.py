@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from explorer.cli.units import ACTING, harmless
+from explorer.model.errors import UsageError
 
 if TYPE_CHECKING:
     from explorer.analysis.result import Result
@@ -57,6 +58,15 @@ def rows_document(
 def cut(rows: Sequence[Mapping[str, Any]], limit: int) -> list[Mapping[str, Any]]:
     """The first `limit` rows; all for 0."""
     return list(rows[:limit] if limit else rows)
+
+
+def write_text(path: str, text: str, *, mode: str = "w", remedy: str = "") -> None:
+    """Write or append a file that the user named. Raises UsageError where it cannot be written."""
+    try:
+        with open(path, mode, encoding="utf-8", errors="surrogateescape") as file:
+            file.write(text)
+    except OSError as error:
+        raise UsageError(f"Cannot write {path}: {error.strerror or error}.", remedy) from error
 
 
 def note(text: str) -> None:

@@ -51,7 +51,7 @@ def lightning_callback(directory: str, *, first_step: int = 2, steps: int = 20, 
         from lightning.pytorch import Callback
     except ImportError:
         try:
-            from pytorch_lightning import Callback  # type: ignore[no-redef,unused-ignore]
+            from pytorch_lightning import Callback  # type: ignore[no-redef,assignment,unused-ignore]
         except ImportError as error:
             raise MissingExtra("lightning", "capture", "The Lightning callback") from error
     recorder = _StepWindow(directory, first_step, steps, options)
