@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, Protocol
@@ -15,7 +16,7 @@ from explorer.analysis import rules as rules_package
 from explorer.analysis.engine import Engine
 from explorer.analysis.intervals import Intervals, Times
 from explorer.analysis.profiling_cost import ProfilingCost, profiling_cost
-from explorer.analysis.replay_saving import ReplaySaving
+from explorer.analysis.replay_saving import ReplaySaving, replayable
 from explorer.analysis.rule import NEEDS, Draft, Rule
 from explorer.analysis.rule_context import RuleContext
 from explorer.analysis.scratch_engine import scratch_engine
@@ -87,15 +88,23 @@ def find(
 
     A rule that fails on a run does not take the others with it: it is listed under `not_checked` with the error.
     """
-    with scratch_engine(run.engine) as engine:
-        predict = ReplaySaving(Replays(engine)) if replay else None
-        return _find(engine, settings or {}, all_rules() if rules is None else tuple(rules), predict)
+    with scratch_engine(run.engine) as engine, ThreadPoolExecutor(1) as background:
+        scope = find_scope(engine)
+        replays = Replays(engine) if replay else None
+        if replays and rules is None and scope.total_ns > 0 and replayable(engine, scope.rank):
+            # Most runs have a finding whose saving is replayed: the graph is loaded while the rules are asked.
+            replays.begin(scope.rank, background)
+        predict = ReplaySaving(replays) if replays else None
+        return _find(engine, scope, settings or {}, all_rules() if rules is None else tuple(rules), predict)
 
 
 def _find(
-    engine: Engine, settings: Mapping[str, float], asked: Sequence[Rule], replay: Replay | None
+    engine: Engine,
+    scope: StepScope,
+    settings: Mapping[str, float],
+    asked: Sequence[Rule],
+    replay: Replay | None,
 ) -> Findings:
-    scope = find_scope(engine)
     context = RuleContext(engine, scope, settings)
     health = _health(engine)
     if scope.total_ns <= 0:

@@ -8,6 +8,7 @@ from explorer.analysis.critical_path.host_lane import Ints, distinct
 from explorer.analysis.critical_path.rank_events import row_numbers
 from explorer.analysis.critical_path.replay import Change, Prediction, Replay
 from explorer.analysis.critical_path.selection import select_events
+from explorer.analysis.engine import Engine
 from explorer.analysis.rule import Draft
 from explorer.analysis.step_scope import StepScope
 from explorer.analysis.what_if import Replays, scale, summarise
@@ -26,8 +27,7 @@ class ReplaySaving:
         `expected` is the replayed saving with the draft's remaining share, `high` with nothing remaining, `low` the
         rule's own low bound where that is less.
         """
-        if self._replays.engine.reader.parts("neuron/Instruction", [scope.rank]):
-            # The replay knows launches and streams, not the semaphores between a NeuronCore's engines and queues.
+        if not replayable(self._replays.engine, scope.rank):
             return None
         known = self._replays.of(scope.rank)
         if known is None:
@@ -53,6 +53,11 @@ class ReplaySaving:
         expected = saved(draft.remaining_share)
         high = saved(0.0) if draft.remaining_share else expected
         return Saving(min(expected, draft.saving.low), expected, max(expected, high), "replay")
+
+
+def replayable(engine: Engine, rank: int) -> bool:
+    """The replay knows launches and streams, not the semaphores between a NeuronCore's engines and queues."""
+    return not engine.reader.parts("neuron/Instruction", [rank])
 
 
 def _change_events(replay: Replay, change: Change, events: Ints, remaining: float) -> None:

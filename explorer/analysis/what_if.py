@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -131,14 +132,23 @@ class Replays:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self._ranks: dict[int, tuple[Replay, Prediction] | None] = {}
+        self._begun: dict[int, Future[tuple[Replay, Prediction] | None]] = {}
+
+    def begin(self, rank: int, executor: Executor) -> None:
+        """Load a rank in the background: `of` waits for it."""
+        self._begun[rank] = executor.submit(self._load, rank)
 
     def of(self, rank: int) -> tuple[Replay, Prediction] | None:
         """The replay of a rank with its unchanged prediction; None when the rank has no events."""
         if rank not in self._ranks:
-            events = load(self.engine, rank)
-            replay = Replay(events) if events is not None and events.finish > events.begin else None
-            self._ranks[rank] = None if replay is None else (replay, replay.run(replay.unchanged()))
+            begun = self._begun.pop(rank, None)
+            self._ranks[rank] = begun.result() if begun else self._load(rank)
         return self._ranks[rank]
+
+    def _load(self, rank: int) -> tuple[Replay, Prediction] | None:
+        events = load(self.engine, rank)
+        replay = Replay(events) if events is not None and events.finish > events.begin else None
+        return None if replay is None else (replay, replay.run(replay.unchanged()))
 
     def predict(self, edits: Sequence[Edit]) -> WhatIf:
         """Predict with edits made on every rank; the slowest rank before decides.

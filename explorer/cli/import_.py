@@ -58,7 +58,7 @@ def command(
     --scheduler, sources and RUN may be URLs (s3://...) or paths that every worker sees. Ends
     with 4 where part of the input was lost or repaired; `neuron-explorer health RUN` says what.
     """
-    from explorer.collectors.arrow_alone import keep_pandas_out
+    from explorer.store.arrow_alone import keep_pandas_out
 
     keep_pandas_out()
     from explorer.cli.output import note, print_json

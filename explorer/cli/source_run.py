@@ -48,6 +48,9 @@ def open_source(path: str, *, rank: int | None = None) -> Source:
     Raises InputError where it is neither, UsageError where it has no such rank.
     """
     directory, code = run_directory(path)
+    from explorer.store.arrow_alone import keep_pandas_out
+
+    keep_pandas_out()
     from explorer.analysis.run import open_run
 
     run = open_run(directory, ranks=None if rank is None else [rank])

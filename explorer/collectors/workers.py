@@ -133,7 +133,7 @@ def work() -> None:
     """The loop of a worker process: calls from standard input, results to standard output."""
     import signal
 
-    from explorer.collectors.arrow_alone import keep_pandas_out
+    from explorer.store.arrow_alone import keep_pandas_out
 
     keep_pandas_out()
     import pyarrow as pa
