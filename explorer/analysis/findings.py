@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import re
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -23,7 +24,7 @@ from explorer.analysis.scratch_engine import scratch_engine
 from explorer.analysis.step_scope import StepScope, find_scope
 from explorer.analysis.what_if import Replays
 from explorer.model.errors import InputError
-from explorer.model.finding import Finding, FindingLine, Findings, NotChecked, Saving, severity_of
+from explorer.model.finding import Evidence, Finding, FindingLine, Findings, NotChecked, Saving, severity_of
 from explorer.model.ids import content_id
 
 SMALLEST_SHARE = 0.005
@@ -262,7 +263,7 @@ def _finished(
                 saving=saving,
                 saving_share=share,
                 lines=lines,
-                evidence=tuple(candidate.draft.evidence),
+                evidence=tuple(_worded(item, context.scope) for item in candidate.draft.evidence),
                 advice=candidate.draft.advice,
                 ranks=(context.scope.rank,),
                 steps=context.scope.numbers,
@@ -271,6 +272,13 @@ def _finished(
             )
         )
     return _unique(found)
+
+
+def _worded(evidence: Evidence, scope: StepScope) -> Evidence:
+    """Rules speak of steps; a recording without any counts as one and is not called so."""
+    if scope.numbers:
+        return evidence
+    return replace(evidence, statement=re.sub(r" (per|of each|in each) step\b", "", evidence.statement))
 
 
 def _lines(candidate: _Candidate, context: RuleContext, step_ns: int) -> tuple[FindingLine, ...]:

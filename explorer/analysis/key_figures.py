@@ -41,7 +41,7 @@ def overview(run: Run) -> Overview:
 def _figures(story: StepStory, stories: list[StepStory]) -> list[KeyFigure]:
     figures = []
     ranks = {each.rank for each in stories}
-    what = "Step" if story.has_steps else "Recording"
+    what, whole = ("Step", "the steps") if story.has_steps else ("Recording", "the recording")
     if story.has_steps:
         spread = (story.longest_ns - story.shortest_ns) / story.median_ns if story.median_ns else 0.0
         sentence = (
@@ -62,7 +62,7 @@ def _figures(story: StepStory, stories: list[StepStory]) -> list[KeyFigure]:
             KeyFigure(
                 "In ops",
                 _percent(ops.share if ops else 0.0),
-                "of the step: framework ops run. The rest is what surrounds them.",
+                f"of {whole}: framework ops run. The rest is what surrounds them.",
                 "good" if ops and ops.share > 0.9 else "bad" if not ops or ops.share < 0.6 else "plain",
             )
         )
@@ -73,7 +73,7 @@ def _figures(story: StepStory, stories: list[StepStory]) -> list[KeyFigure]:
             KeyFigure(
                 "Device busy",
                 _percent(busy),
-                f"of the step: {story.device} works. Idle, it waits for the host or for data.",
+                f"of {whole}: {story.device} works. Idle, it waits for the host or for data.",
                 "good" if busy > 0.9 else "bad" if busy < 0.6 else "plain",
             )
         )
@@ -85,7 +85,7 @@ def _figures(story: StepStory, stories: list[StepStory]) -> list[KeyFigure]:
             KeyFigure(
                 f"Lost to {largest.label}",
                 f"{duration_text(largest.duration_ns)}",
-                f"{_percent(largest.share)} of each step. {largest.meaning}",
+                f"{_percent(largest.share)} of {whole}. {largest.meaning}",
                 "bad" if largest.share > 0.1 else "plain",
             )
         )

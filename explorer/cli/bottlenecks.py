@@ -111,7 +111,7 @@ def _print_one(out: Console, number: int, finding: Finding, evidence: bool) -> N
         f"{_INDENT}  saves  ",
         Text.assemble(
             (
-                f"{up_to}{units.duration(saving.expected)} of each step ({units.share(finding.saving_share)})",
+                f"{up_to}{units.duration(saving.expected)} of {finding.whole} ({units.share(finding.saving_share)})",
                 style,
             ),
             (f"  {saving.basis}{spread}; confidence {finding.confidence}", "dim"),

@@ -67,7 +67,7 @@ def _print(given: str, run: Run, found: Overview, ranks: Result) -> None:
         print_hanging(lead, figure.sentence, to=out)
     if found.worst and found.worst.parts:
         out.print()
-        what = "Each step" if found.worst.has_steps else "The recording"
+        what = "Mean step" if found.worst.has_steps else "The recording"
         print_table(
             [asdict(part) for part in sorted(found.worst.parts, key=lambda part: -part.duration_ns)],
             (

@@ -71,6 +71,11 @@ class Finding:
     caveats: tuple[str, ...] = ()
     symptoms: tuple[str, ...] = ()
 
+    @property
+    def whole(self) -> str:
+        """What the saving is a share of."""
+        return "each step" if self.steps else "the recording"
+
     def to_dict(self) -> dict[str, Any]:
         """The JSON form of DESIGN's contract."""
         saving = {"low": self.saving.low, "expected": self.saving.expected, "high": self.saving.high}

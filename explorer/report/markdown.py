@@ -32,7 +32,7 @@ def markdown_report(run: Run) -> str:
         bound = "" if finding.saving.basis == "replay" else "up to "
         out.append(
             f"{number}. **{_plain(finding.title)}** ({finding.severity}): saves {bound}{duration_text(finding.saving.expected)}"
-            f" per step ({finding.saving_share:.1%})."
+            f" of {finding.whole} ({finding.saving_share:.1%})."
         )
         for line in finding.lines[:1]:
             out.append(f"   `{_code(line.file)}:{line.line}` `{_code(line.code)}`")

@@ -35,7 +35,7 @@ def _card(number: int, finding: Finding, code_of: Callable[[str], CodeFile | Non
         ),
         tag(
             "p",
-            tag("b", f"Saves {duration_text(saving.expected)} per step ({finding.saving_share:.1%})"),
+            tag("b", f"Saves {duration_text(saving.expected)} of {finding.whole} ({finding.saving_share:.1%})"),
             f" — {basis}, {span}; confidence {finding.confidence}.",
         ),
         *(_excerpt(line, code_of(line.file)) for line in finding.lines[:2]),

@@ -141,7 +141,7 @@ class FindingsScreen(ExplorerScreen):
         saving = finding.saving
         text.append("Saves  ", style=heading)
         text.append(units.duration(saving.expected), style=f"bold {css['good']}")
-        text.append(f" of each step ({units.share(finding.saving_share)})")
+        text.append(f" of {finding.whole} ({units.share(finding.saving_share)})")
         if saving.low != saving.high:
             text.append(
                 f", between {units.duration(saving.low)} and {units.duration(saving.high)}", style=muted
