@@ -45,6 +45,28 @@ CRITICAL_PATH = Table(
     sort_by=("start_ns",),
 )
 
+SLACK = Table(
+    "slack",
+    "How much later each event could have ended with the last step still ending when it did: device work and what the"
+    " driving thread ran. Work on the critical path has none; making work with slack faster does not shorten a step.",
+    (
+        Column("rank", "int32", "Process rank"),
+        Column("step", "int32", "Step the event begins in; null between steps", nullable=True),
+        Column("event_id", "int64", "The event"),
+        Column("start_ns", "int64", "Its start", unit="ns"),
+        Column("duration_ns", "int64", "Its duration", unit="ns"),
+        Column("on_device", "bool", "Whether it ran on a device"),
+        Column(
+            "slack_ns",
+            "int64",
+            "How much later it could have ended; 0: on the critical path; null: nothing before the end waited for it",
+            nullable=True,
+            unit="ns",
+        ),
+    ),
+    sort_by=("start_ns",),
+)
+
 JOB_PATH = Table(
     "job_path",
     "The critical path of a job through its ranks, in time aligned to the reference rank's clock; its pieces touch and cover"
@@ -88,6 +110,7 @@ RANK_CLOCKS = Table(
 
 COMPUTED: dict[str, tuple[Table, str]] = {
     "critical_path": (CRITICAL_PATH, "explorer.analysis.critical_path.compute"),
+    "slack": (SLACK, "explorer.analysis.critical_path.slack"),
     "rank_info": (RANK_INFO, "explorer.analysis.rank_info"),
     "device_peaks": (DEVICE_PEAKS, "explorer.analysis.device_peaks"),
     "kernel_sequences": (KERNEL_SEQUENCES, "explorer.analysis.kernel_sequences"),

@@ -18,11 +18,15 @@ def command(
     rank: RankOption = None,
     step: StepOption = None,
     pieces: Annotated[bool, typer.Option("--pieces", help="List the path piece by piece")] = False,
+    slack: Annotated[
+        bool, typer.Option("--slack", help="List work by how late it could be without making a step longer")
+    ] = False,
 ) -> int:
     """The chain of work that the step time is made of: by kind, by source line, or piece by piece.
 
     Only work on this path can make a step shorter. It goes back from the end of the last step, at each point to what was
     waited for last: the thread itself, a device event, its launch, another stream. Its pieces add up to the wall time.
+    Work beside the path has slack: it could end that much later, and making it faster gains nothing.
     """
     from explorer.cli.output import chosen, cut, note_cut, print_json
     from explorer.cli.source_run import open_source
@@ -46,6 +50,29 @@ def command(
             Column("site_id", "site", "text", 2),
         ]
         print_table(shown, columns)
+        note_cut(len(shown), len(rows))
+        return opened.exit_code
+    if slack:
+        rows = chosen(view("slack_names").rows(), rank=rank)
+        shown = cut(rows, limit)
+        if json:
+            print_json({"schema": SCHEMA, "run": directory, "slack": shown, "total_rows": len(rows)})
+            return opened.exit_code
+        print_table(
+            shown,
+            [
+                Column("rank", "rank", "number", 3),
+                Column("total_ns", "time", "duration"),
+                Column("calls", "calls", "number"),
+                Column("critical_calls", "on the path", "number"),
+                Column("least_slack_ns", "least slack", "duration"),
+                Column("median_slack_ns", "median", "duration", 2),
+                Column("unawaited_calls", "not awaited", "number", 2),
+                Column("name", "work", flexible=True),
+                Column("file", "file", "path", 1, flexible=True),
+                Column("line", "line", "text", 1),
+            ],
+        )
         note_cut(len(shown), len(rows))
         return opened.exit_code
     kinds = chosen(view("critical_path_kinds").rows(), rank=rank)

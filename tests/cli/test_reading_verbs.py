@@ -243,3 +243,16 @@ def test_thresholds_can_be_changed(run: str, capsys: pytest.CaptureFixture[str])
     ):
         assert cli.main(["bottlenecks", run, "--set", wrong]) == 2
         assert said in capsys.readouterr().err
+
+
+def test_slack(run: str, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = document(capsys, "critical-path", "--slack", run)["slack"]
+    # The matrix product could end 1 ms later: the copy behind it waits for its launch.
+    assert {row["name"]: (row["critical_calls"], row["least_slack_ns"]) for row in rows} == {
+        "aten::linear": (2, 0),
+        "sgemm_128x64": (0, MS),
+        "cudaMemcpyAsync": (2, 0),
+        "Memcpy DtoH": (2, 0),
+        "cudaLaunchKernel": (2, 0),
+    }
+    assert "least slack" in printed(capsys, "critical-path", "--slack", run)

@@ -6,7 +6,7 @@
 --   total_ns BIGINT ns Sum of host durations, enclosed ops included
 --   self_ns BIGINT ns Sum of host durations without enclosed events
 --   corrected_self_ns BIGINT ns self_ns without what recording these ops cost; never less than a tenth of self_ns
---   mean_ns DOUBLE ns Mean host duration
+--   mean_ns BIGINT ns Mean host duration, rounded
 --   p50_ns BIGINT ns Median host duration
 --   p95_ns BIGINT ns 95th percentile of the host duration (nearest rank)
 --   max_ns BIGINT ns Longest host duration
@@ -28,7 +28,7 @@ WITH device AS (
     WHERE e.category = 'op'
 )
 SELECT name, count(*) AS calls, sum(duration_ns)::BIGINT AS total_ns, sum(self_ns)::BIGINT AS self_ns,
-       round(greatest(sum(self_ns) - sum(op_cost_ns), sum(self_ns) / 10))::BIGINT AS corrected_self_ns, avg(duration_ns) AS mean_ns, quantile_disc(duration_ns, 0.5) AS p50_ns, quantile_disc(duration_ns, 0.95) AS p95_ns,
+       round(greatest(sum(self_ns) - sum(op_cost_ns), sum(self_ns) / 10))::BIGINT AS corrected_self_ns, round(avg(duration_ns))::BIGINT AS mean_ns, quantile_disc(duration_ns, 0.5) AS p50_ns, quantile_disc(duration_ns, 0.95) AS p95_ns,
        max(duration_ns) AS max_ns, coalesce(sum(device_ns), 0)::BIGINT AS device_ns,
        coalesce(sum(kernels), 0)::BIGINT AS kernels,
        coalesce(sum(self_ns) / nullif(sum(sum(self_ns)) OVER (), 0), 0.0) AS share,
