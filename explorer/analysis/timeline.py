@@ -142,6 +142,16 @@ class Lane:
 
 
 @dataclass(frozen=True)
+class Found:
+    """Events found by name: `rows` in order of time, for every row whether it `is_match`, and the index in `rows` of
+    the `first` to show."""
+
+    rows: Ints
+    is_match: npt.NDArray[np.bool_]
+    first: int
+
+
+@dataclass(frozen=True)
 class Timeline:
     """One rank's events in lanes. Rows index the columns; `codes` number what rows can be coloured by."""
 
@@ -176,14 +186,15 @@ class Timeline:
         found = np.flatnonzero(self.event_id == event_id)
         return int(found[0]) if len(found) else None
 
-    def search(self, text: str) -> Ints:
-        """Rows whose name holds the text (in any case), in order of time."""
+    def find(self, text: str, from_ns: int) -> Found:
+        """Rows whose name holds the text (in any case), beginning with the first that starts at or after `from_ns`."""
         wanted = text.casefold()
-        names = np.array([wanted in name.casefold() for name in self.labels["name"]], bool)
-        if not wanted or not names.any():
-            return np.empty(0, np.int64)
-        rows = np.flatnonzero(names[self.codes["name"]])
-        return rows[np.argsort(self.row_start_ns[rows], kind="stable")]
+        names = np.array([bool(wanted) and wanted in name.casefold() for name in self.labels["name"]], bool)
+        is_match = names[self.codes["name"]]
+        rows = np.flatnonzero(is_match)
+        rows = rows[np.argsort(self.row_start_ns[rows], kind="stable")]
+        first = int(np.searchsorted(self.row_start_ns[rows], from_ns)) if len(rows) else 0
+        return Found(rows, is_match, first % max(len(rows), 1))
 
     def statistics(self, start_ns: int, end_ns: int, top: int = 12) -> dict[str, Any]:
         """What happens between two times: events, busy time per track, and the largest names by time inside the range.

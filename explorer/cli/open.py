@@ -36,11 +36,14 @@ def command(
     directory, code = run_directory(run)
     second = _opener(run_directory(baseline)[0]) if baseline else None
     if screenshot is None:
+        from explorer.tui.ahead import OpenedAhead
+
+        opened = OpenedAhead(_opener(directory), _overview if screen == "overview" else None)
         from explorer.cli.crash import write_crash_report
         from explorer.tui.app import run_app
 
         run_app(
-            _opener(directory),
+            opened,
             run,
             screen=screen,
             baseline=second,
@@ -66,7 +69,15 @@ def command(
 def _opener(directory: str) -> Callable[[], Run]:
     def opened() -> Run:
         from explorer.analysis.run import open_run
+        from explorer.store.arrow_alone import keep_pandas_out
 
+        keep_pandas_out()
         return open_run(directory)
 
     return opened
+
+
+def _overview(run: Run) -> object:
+    from explorer.analysis.key_figures import overview
+
+    return overview(run)

@@ -134,15 +134,15 @@ def test_the_sample_run_is_laid_out(run: Run) -> None:
 
 def test_search_finds_every_event_in_order(run: Run) -> None:
     timeline = load_timeline(run, 0)
-    rows = timeline.search("ALLREDUCE_S")
+    rows = timeline.find("ALLREDUCE_S", 0).rows
     assert [timeline.name(row) for row in rows] == ["ncclDevKernel_AllReduce_Sum_f32"] * 6
     assert (np.diff(timeline.row_start_ns[rows]) > 0).all()
-    assert len(timeline.search("no such name")) == len(timeline.search("")) == 0
+    assert len(timeline.find("no such name", 0).rows) == len(timeline.find("", 0).rows) == 0
 
 
 def test_a_row_knows_its_place(run: Run) -> None:
     timeline = load_timeline(run, 1)
-    row = int(timeline.search("nccl")[0])
+    row = int(timeline.find("nccl", 0).rows[0])
     assert timeline.place(row) == (2, 0)
     assert timeline.row_of(int(timeline.event_id[row])) == row
     assert timeline.row_of(10**9) is None

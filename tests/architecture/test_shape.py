@@ -15,7 +15,6 @@ MOST_LINES = 500
 TO_BE_SPLIT = {
     "explorer/collectors/capture/session.py",
     "explorer/collectors/neuron/device_profile.py",
-    "explorer/tui/widgets/timeline.py",
 }
 """Files that have outgrown the limit. The list only gets shorter."""
 EMPTY_NAMES = {"utils", "helpers", "misc", "common", "manager", "base", "util", "helper", "stuff", "tools"}

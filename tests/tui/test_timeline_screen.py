@@ -9,7 +9,7 @@ from textual.widgets import Input, Static
 from explorer.tui.app import ExplorerApp
 from explorer.tui.screenshot import settle
 from explorer.tui.widgets.timeline import TimelineView
-from explorer.tui.widgets.timeline_paint import ruler_ticks
+from explorer.tui.widgets.timeline_ruler import ruler_ticks
 from tests.tui.sample_run import START, STEP_NS
 
 Make = Callable[..., ExplorerApp]
@@ -124,7 +124,7 @@ async def test_search_goes_match_by_match_and_round(make_app: Make) -> None:
         assert "of 6" in str(app.screen.query_one("#timeline-status", Static).render())
         await pilot.press("escape")
         assert view.selected is None
-        assert not view.matches
+        assert view.matches is None
 
 
 async def test_arrows_walk_events_and_lanes(make_app: Make) -> None:

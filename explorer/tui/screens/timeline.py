@@ -12,15 +12,16 @@ from textual.containers import VerticalScroll
 from textual.widgets import Input, Static
 
 from explorer.tui import units
+from explorer.tui.event_text import event_text, legend_text, range_text
 from explorer.tui.screens.frame import ExplorerScreen, when_ready
 from explorer.tui.text import brief, safe
-from explorer.tui.theme import inks, palette_of
+from explorer.tui.theme import inks
 from explorer.tui.widgets.timeline import TimelineView
 
 if TYPE_CHECKING:
     from explorer.analysis.event_details import EventDetails
     from explorer.analysis.run import Run
-    from explorer.analysis.timeline import Timeline
+    from explorer.analysis.timeline import Found, Ints, Timeline
 
 DETAIL_DELAY_SECONDS = 0.06
 
@@ -51,7 +52,10 @@ class TimelineScreen(ExplorerScreen):
         super().__init__()
         self.rank: int | None = None
         self._details: EventDetails | None = None
-        self._matches: list[int] = []
+        self._matches: Ints | None = None
+        """Found events in order of time"""
+        self._match = -1
+        """Which of them the selection is"""
         self._searched = ""
         self._when_ready: list[Any] = []
 
@@ -170,27 +174,33 @@ class TimelineScreen(ExplorerScreen):
             timeline = self.view.timeline
             if timeline is not None:
                 self._searched = text
-                self.ask("search", lambda run: timeline.search(text).tolist(), self._found)
+                start_ns = self.view.start_ns
+                self.ask("search", lambda run: timeline.find(text, start_ns), self._found)
 
         self._ready(go)
 
-    def _found(self, rows: list[int]) -> None:
-        self._matches = rows
-        self.view.matches = set(rows)
-        if not rows:
+    def _found(self, found: Found) -> None:
+        self._drop_matches()
+        if not len(found.rows):
             self.app.notify(
                 f"No event of this rank is called like “{safe(self._searched)[:60]}”.",
                 timeout=3,
                 markup=False,
             )
-            self._status()
             self.view.refresh()
-            return
-        timeline = self.view.timeline
-        assert timeline is not None
-        first = next((row for row in rows if timeline.row_start_ns[row] >= self.view.start_ns), rows[0])
-        self.view.select(first)
+        else:
+            self._matches, self.view.matches = found.rows, found.is_match
+            self._go_to_match(found.first)
         self._status()
+
+    def _go_to_match(self, index: int) -> None:
+        assert self._matches is not None
+        self._match = index % len(self._matches)
+        self.view.select(int(self._matches[self._match]))
+
+    def _drop_matches(self) -> None:
+        self._matches = self.view.matches = None
+        self._match = -1
 
     # Details
 
@@ -207,94 +217,24 @@ class TimelineScreen(ExplorerScreen):
         timeline = self.view.timeline
         if timeline is None or self.view.selected != row:
             return
-        event_id, rank = int(timeline.event_id[row]), timeline.rank
+        event_id = int(timeline.event_id[row])
 
-        def details(run: Run) -> EventDetails | None:
+        def details(run: Run) -> tuple[EventDetails, tuple[int, int] | None] | None:
             from explorer.analysis.event_details import event_details
 
-            return event_details(run, rank, event_id)
+            found = event_details(run, timeline.rank, event_id)
+            return None if found is None else (found, _linked(timeline, row, found))
 
         self.ask("details", details, lambda answer: self._show_details(row, answer), quick=True)
 
-    def _show_details(self, row: int, details: EventDetails | None) -> None:
-        if details is None or self.view.selected != row or self.view.timeline is None:
+    def _show_details(self, row: int, answer: tuple[EventDetails, tuple[int, int] | None] | None) -> None:
+        if answer is None or self.view.selected != row:
             return
-        self._details = details
-        timeline = self.view.timeline
-        if details.launch is not None:
-            source = timeline.row_of(details.launch["event_id"])
-            self.view.linked = (source, row) if source is not None else None
-        elif details.launched:
-            target = timeline.row_of(details.launched[0]["event_id"])
-            self.view.linked = (row, target) if target is not None else None
+        self._details, self.view.linked = answer
         self.view.refresh()
-        self.query_one("#detail-text", Static).update(self._detail_text(details))
+        text = event_text(self._details, self.view.window.low_ns, self.app.current_theme)
+        self.query_one("#detail-text", Static).update(text)
         self.query_one("#timeline-detail").scroll_to(y=0, animate=False)
-
-    def _detail_text(self, details: EventDetails) -> Text:
-        css = inks(self.app.current_theme)
-        event, muted = details.event, css["muted"]
-        start = self.view.timeline.start_ns if self.view.timeline else 0
-        text = Text()
-        text.append("■ ", style=palette_of(self.app.current_theme).categories.get(event["category"], muted))
-        text.append(safe(event["name"]), style="bold")
-        text.append(
-            f"  {event['category']} on {safe(event['track'] or '')}  {event['rank']}:{event['event_id']}\n",
-            style=muted,
-        )
-        pieces = [("takes", units.duration(event["duration_ns"]))]
-        if event["self_ns"] != event["duration_ns"]:
-            pieces.append(("itself", units.duration(event["self_ns"])))
-        pieces.append(("at", units.duration(event["start_ns"] - start)))
-        for name, key in (
-            ("step", "step"),
-            ("phase", "phase"),
-            ("module", "module"),
-            ("inside", "parent_name"),
-        ):
-            if event[key] not in (None, ""):
-                pieces.append((name, safe(str(event[key]))))
-        if event["flops"]:
-            pieces.append(("work", units.work(event["flops"])))
-        if event["size_bytes"]:
-            pieces.append(("moves", units.size(event["size_bytes"])))
-        for name, value in pieces:
-            text.append(f"{name} ", style=muted)
-            text.append(f"{value}   ")
-        text.append("\n")
-        if event["file"]:
-            text.append("line ", style=muted)
-            text.append(f"{safe(event['file'])}:{event['line']}", style=css["secondary"])
-            text.append(f" in {safe(event['function'] or '')}  ", style=muted)
-            text.append(safe(event["code"] or ""))
-            if event["attribution"]:
-                text.append(f"  ({event['attribution']}, {event['precision']})", style=muted)
-            text.append("\n")
-        if details.launch is not None:
-            text.append("launched by ", style=muted)
-            text.append(safe(details.launch["name"]))
-            if event["op_name"]:
-                text.append(" in ", style=muted)
-                text.append(safe(event["op_name"]))
-            text.append(", ", style=muted)
-            text.append(units.duration(details.delay_ns))
-            text.append(" after the call returned   p goes there\n", style=muted)
-        elif details.launched:
-            names = ", ".join(brief(each["name"]) for each in details.launched[:3])
-            more = f" and {len(details.launched) - 3} more" if len(details.launched) > 3 else ""
-            text.append("launched ", style=muted)
-            text.append(names + more)
-            text.append("   p goes there\n", style=muted)
-        for line in details.lines[:5]:
-            text.append(f"{line['role']} {units.share(line['share'])} ", style=muted)
-            text.append(f"{safe(line['file'])}:{line['line']}  {safe(line['code'] or '')}\n")
-        if event["shapes"]:
-            text.append("shapes ", style=muted)
-            text.append(safe(event["shapes"])[:400] + "\n")
-        if details.attributes:
-            shown = "  ".join(f"{key}={value}" for key, value in details.attributes.items())
-            text.append(safe(shown)[:1200], style=muted)
-        return text
 
     @on(TimelineView.RangeChanged)
     def _range_changed(self, event: TimelineView.RangeChanged) -> None:
@@ -305,23 +245,7 @@ class TimelineScreen(ExplorerScreen):
         self.ask("range", lambda run: timeline.statistics(start, end), self._show_range)
 
     def _show_range(self, answer: dict[str, Any]) -> None:
-        css = inks(self.app.current_theme)
-        text = Text()
-        text.append(f"Range of {units.duration(answer['duration_ns'])}", style="bold")
-        text.append(f", {answer['events']:,} events\n", style=css["muted"])
-        for track in answer["tracks"][:4]:
-            text.append(f"{units.share(track['share']):>7} busy ", style="bold")
-            text.append(f"{safe(track['label'])}   ", style=css["muted"])
-        text.append("\n")
-        for name in answer["names"]:
-            text.append(
-                f"{units.duration(name['total_ns']):>9} {units.share(name['share']):>7} {name['count']:>8,}×  "
-            )
-            text.append(
-                "■ ", style=palette_of(self.app.current_theme).categories.get(name["category"], css["muted"])
-            )
-            text.append(brief(name["name"]) + "\n")
-        self.query_one("#detail-text", Static).update(text)
+        self.query_one("#detail-text", Static).update(range_text(answer, self.app.current_theme))
 
     @on(TimelineView.Moved)
     def _moved(self) -> None:
@@ -343,34 +267,21 @@ class TimelineScreen(ExplorerScreen):
         if len(self.data.run.ranks) > 1:
             text.append(f"   rank {timeline.rank}")
         text.append(f"   colour: {view.color_mode}")
-        if self._matches:
-            here = self._matches.index(view.selected) + 1 if view.selected in view.matches else 0
+        if self._matches is not None:
+            here = self._match + 1 if view.selected == self._matches[self._match] else 0
             text.append(
-                f"   “{brief(self._searched)[:40]}” {here} of {len(self._matches):,}", style=css["accent"]
+                f"   “{brief(self._searched)[:40]}” {here:,} of {len(self._matches):,}", style=css["accent"]
             )
         if view.track_filter:
             text.append(f"   tracks: {safe(view.track_filter)}", style=css["accent"])
         self.query_one("#timeline-status", Static).update(text)
 
     def _show_legend(self) -> None:
-        timeline = self.view.timeline
-        if timeline is None:
-            return
-        css = inks(self.app.current_theme)
-        colors = self.view.paint_colors
-        text = Text()
-        labels = timeline.labels[self.view.color_mode]
-        if self.view.color_mode == "category":
-            for label, color in zip(labels, colors.base):
-                text.append("■ ", style=color)
-                text.append(f"{label}   ")
-        else:
-            text.append(f"Each {self.view.color_mode} has its colour ({len(labels):,} of them).   ")
-        text.append(
-            "\nArrows or a click select an event; / searches; drag, or [ and ], for a range.",
-            style=css["muted"],
-        )
-        self.query_one("#detail-text", Static).update(text)
+        timeline, mode = self.view.timeline, self.view.color_mode
+        if timeline is not None:
+            colors = self.view.paint_colors.base
+            text = legend_text(mode, timeline.labels[mode], colors, self.app.current_theme)
+            self.query_one("#detail-text", Static).update(text)
 
     # Actions
 
@@ -392,25 +303,20 @@ class TimelineScreen(ExplorerScreen):
         event.input.display = False
         self.set_focus(self.view)
         if purpose == "tracks":
-            self.view.track_filter = event.value.strip()
-            self.view._list_rows()
-            self.view._redraw()
+            self.view.filter_tracks(event.value.strip())
         elif event.value.strip():
             self.search(event.value.strip())
         else:
-            self._matches, self.view.matches = [], set()
+            self._drop_matches()
             self.view.refresh()
             self._status()
 
     def action_match(self, way: int) -> None:
-        if not self._matches or self.view.timeline is None:
+        if self._matches is None:
             self.action_search()
             return
-        if self.view.selected in self.view.matches:
-            index = (self._matches.index(self.view.selected) + way) % len(self._matches)
-        else:
-            index = 0
-        self.view.select(self._matches[index])
+        on_it = self.view.selected == self._matches[self._match]
+        self._go_to_match(self._match + way if on_it else self._match)
         self._status()
 
     def action_partner(self) -> None:
@@ -442,11 +348,24 @@ class TimelineScreen(ExplorerScreen):
             box.display = False
             self.set_focus(self.view)
             return
-        self._matches, self.view.matches = [], set()
+        self._drop_matches()
         self.view.set_range(None, None)
         self.view.select(None)
         self._status()
 
     def action_copy(self) -> None:
         if self._details is not None:
-            self.copy(self._detail_text(self._details).plain, "the event")
+            start_ns = self.view.window.low_ns
+            text = event_text(self._details, start_ns, self.app.current_theme)
+            self.copy(text.plain, "the event")
+
+
+def _linked(timeline: Timeline, row: int, details: EventDetails) -> tuple[int, int] | None:
+    """Rows of the launching and of the (first) launched event, where this is one of them and both are drawn."""
+    if details.launch is not None:
+        source = timeline.row_of(details.launch["event_id"])
+        return None if source is None else (source, row)
+    if details.launched:
+        target = timeline.row_of(details.launched[0]["event_id"])
+        return None if target is None else (row, target)
+    return None

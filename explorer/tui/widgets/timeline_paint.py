@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
+from zlib import crc32
 
 import numpy as np
+import numpy.typing as npt
 from rich.segment import Segment
 from rich.style import Style
 from textual.color import Color
 
-from explorer.tui import units
 from explorer.tui.text import brief, fit
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ class Colors:
             self.base = [
                 palette.categories["python"]
                 if label in unknown
-                else palette.series[_number(label) % len(palette.series)]
+                else palette.series[crc32(label.encode(errors="replace")) % len(palette.series)]
                 for label in labels
             ]
         self._shades: dict[tuple[str, int, int], str] = {}
@@ -78,13 +79,6 @@ class Colors:
         return found
 
 
-def _number(text: str) -> int:
-    value = 7
-    for character in text:
-        value = (value * 31 + ord(character)) & 0xFFFFFF
-    return value
-
-
 @lru_cache(maxsize=65_536)
 def _style(foreground: str | None, background: str | None, bold: bool = False) -> Style:
     return Style(color=foreground, bgcolor=background, bold=bold)
@@ -103,22 +97,22 @@ class LanePicture:
         self,
         colors: Colors,
         emphasised: set[int],
-        matches: set[int],
+        matches: npt.NDArray[np.bool_] | None,
         overlay: dict[int, tuple[str, str]],
         chosen: tuple[int, int] | None,
         named: bool = True,
     ) -> list[Segment]:
-        """The lane's cells. `emphasised` rows stand out, `matches` carry the search colour, `overlay` draws over
+        """The lane's cells. `emphasised` rows stand out, `matches` (by row) carry the search colour, `overlay` draws over
         everything, `chosen` cells have the ground of a range; without `named` no names are written."""
         cells = len(self.rows) // 2
         halves = self.colors
-        if emphasised or matches:
+        if emphasised or matches is not None:
             halves = list(self.colors)
             for index, row in enumerate(self.rows):
                 if row >= 0:
                     if row in emphasised:
                         halves[index] = colors.foreground
-                    elif row in matches:
+                    elif matches is not None and matches[row]:
                         halves[index] = colors.match
         text: list[str] = []
         styles: list[tuple[str | None, str | None, bool]] = []
@@ -187,18 +181,3 @@ def paint_lane(
         if last - first >= LABEL_CELLS - 1:
             labels.append((first, last, row, (" " if first else "") + brief(timeline.name(row))))
     return LanePicture(rows, shades, labels)
-
-
-_NICE = (1, 2, 5)
-
-
-def ruler_ticks(offset_ns: int, span_ns: int, cells: int) -> list[tuple[int, str]]:
-    """Round times in a window that begins `offset_ns` after the start of the recording: (offset, text), about one
-    every sixteen cells."""
-    wanted = max(1, span_ns * 16 // max(1, cells))
-    power = 1
-    while power * 10 <= wanted:
-        power *= 10
-    step = next((power * nice for nice in _NICE if power * nice >= wanted), power * 10)
-    first = -(-offset_ns // step) * step
-    return [(time_ns, units.duration(time_ns)) for time_ns in range(first, offset_ns + span_ns + 1, step)]

@@ -1,0 +1,223 @@
+"""How long the terminal UI takes: from the start of the process to the first screen, and from a key to its repaint.
+
+    python -m benchmarks.first_screen [--events 1000000] [--run RUN] [--repeat 5] [--size 120x36] [--keys 40] [--json]
+
+Runs `neuron-explorer RUN` in a pseudo-terminal, as a user does, and reads what it draws. On a synthetic run of `--events`
+events (`benchmarks/big_run.py`) where no `--run` is given. Three moments, each in wall seconds and in processor seconds of
+the process so far: `frame` (the screens and keys are drawn), `overview` (the step's bar with its key figures), `findings`
+(the list of bottlenecks, the last thing to arrive). Then every key of `KEYS` is pressed on the screen it belongs to, once the
+screen is still, and answered when the terminal gets its first bytes; `p50`, `p95` and `worst` are of all of them. The peak
+memory is that of the process at the end.
+
+The files of the run are read once before (the page cache is warm), as after recording or importing; Python's compiled
+modules exist.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import json
+import os
+import pty
+import re
+import select
+import signal
+import statistics
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+import time
+from pathlib import Path
+from typing import Any
+
+from benchmarks.big_run import write_big_run
+
+ROOT = Path(__file__).resolve().parents[1]
+KEYS: tuple[tuple[str, str, str], ...] = (
+    ("1", "overview", "j j k d T"),
+    ("4", "ops", "j j s s S r j i j m j o"),
+    ("2", "timeline", "w w w d d a s j j l l c x x m . . ,"),
+    ("3", "source", "j j n n k c c f f"),
+    ("5", "findings", "j j + + - k"),
+    ("7", "ranks", "m m l l h"),
+)
+"""Number key, screen, and the keys to press on it."""
+MOMENTS = {"frame": "Overview", "overview": "Where a step", "findings": "finding"}
+"""What stands on the terminal from each moment on."""
+FINDINGS = re.compile(r"\d+ findings?\b")
+STILL_SECONDS = 0.25
+"""Without output for so long, the program has nothing more to draw."""
+PATIENCE_SECONDS = 120.0
+_ESCAPES = re.compile(rb"\x1b(?:\[[0-9;?<>=]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-_P][^\x1b]*?)")
+
+
+class Terminal:
+    """A program in a pseudo-terminal; `seen` is all it has written, without escape sequences."""
+
+    def __init__(self, command: list[str], columns: int, rows: int) -> None:
+        self.seen = ""
+        self.started = time.perf_counter()
+        self.pid, self.master = pty.fork()
+        if self.pid == 0:
+            os.environ.update(TERM="xterm-256color", COLORTERM="truecolor", PYTHONPATH=str(ROOT))
+            os.environ.pop("COLUMNS", None)
+            os.environ.pop("LINES", None)
+            os.execv(command[0], command)
+        fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def read(self, seconds: float) -> bool:
+        """Take what comes within this time; False where nothing does, or the program has ended."""
+        ready, _, _ = select.select([self.master], [], [], seconds)
+        if not ready:
+            return False
+        try:
+            data = os.read(self.master, 1 << 16)
+        except OSError:
+            return False
+        self.seen += _ESCAPES.sub(b"", data).decode("utf-8", "replace")
+        return bool(data)
+
+    def wait_still(self) -> None:
+        """Until the program draws nothing more and no thread of it works."""
+        while True:
+            before = self.processor_s()
+            while self.read(STILL_SECONDS):
+                pass
+            if self.processor_s() - before < 0.03:
+                return
+
+    def press(self, key: str) -> float | None:
+        """Seconds from the key to the first bytes drawn; None where nothing is drawn within a second."""
+        begin = time.perf_counter()
+        os.write(self.master, key.encode())
+        return time.perf_counter() - begin if self.read(1.0) else None
+
+    def processor_s(self) -> float:
+        """User and system time of the process so far, all threads."""
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def peak_mib(self) -> float:
+        """Largest resident memory so far."""
+        for line in Path(f"/proc/{self.pid}/status").read_text().splitlines():
+            if line.startswith("VmHWM"):
+                return int(line.split()[1]) / 1024
+        return 0.0
+
+    def close(self) -> None:
+        """End the program and take its last words."""
+        os.write(self.master, b"q")
+        end = time.monotonic() + 10
+        while time.monotonic() < end:
+            self.read(0.05)
+            if os.waitpid(self.pid, os.WNOHANG)[0]:
+                break
+        else:
+            os.kill(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
+        os.close(self.master)
+
+
+def first_screen(command: list[str], columns: int, rows: int) -> dict[str, Any]:
+    """Start once, note every moment of `MOMENTS`, and quit."""
+    terminal = Terminal(command, columns, rows)
+    noted: dict[str, Any] = {}
+    end = time.monotonic() + PATIENCE_SECONDS
+    while len(noted) < len(MOMENTS) and time.monotonic() < end:
+        terminal.read(0.5)
+        for name, text in MOMENTS.items():
+            there = FINDINGS.search(terminal.seen) if name == "findings" else text in terminal.seen
+            if name not in noted and there:
+                noted[name] = (time.perf_counter() - terminal.started, terminal.processor_s())
+    missing = set(MOMENTS) - set(noted)
+    noted["peak_mib"] = terminal.peak_mib()
+    terminal.close()
+    if missing:
+        raise SystemExit(f"{', '.join(missing)} did not appear; drawn was:\n{terminal.seen[-2000:]}")
+    return noted
+
+
+def key_seconds(
+    command: list[str], columns: int, rows: int, most: int
+) -> tuple[dict[str, list[float]], float]:
+    """Latencies of every key by screen, and the peak memory in MiB."""
+    terminal = Terminal(command, columns, rows)
+    while not FINDINGS.search(terminal.seen):
+        terminal.read(1.0)
+    latencies: dict[str, list[float]] = {}
+    for number, name, keys in KEYS:
+        terminal.wait_still()
+        own = latencies.setdefault(name, [])
+        for key in [number, *keys.split()][:most]:
+            took = terminal.press(key)
+            if took is not None:
+                own.append(took)
+            terminal.wait_still()
+    peak = terminal.peak_mib()
+    terminal.close()
+    return latencies, peak
+
+
+def main() -> None:
+    """Print a table, or JSON."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--events", type=int, default=1_000_000)
+    parser.add_argument("--run", help="a run that exists, instead of a synthetic one")
+    parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--size", default="120x36")
+    parser.add_argument("--keys", type=int, default=40, help="keys per screen at most; 0: do not press any")
+    parser.add_argument("--json", action="store_true")
+    arguments = parser.parse_args()
+    columns, rows = (int(part) for part in arguments.size.split("x"))
+    with tempfile.TemporaryDirectory() as folder:
+        run = arguments.run or write_big_run(os.path.join(folder, "run"), arguments.events)
+        command = [sys.executable, "-m", "explorer.cli.main", run if "/" in run else f"./{run}"]
+        subprocess.run([*command[:-1], "summary", command[-1]], capture_output=True, check=True, cwd=ROOT)
+        starts = [first_screen(command, columns, rows) for _ in range(arguments.repeat)]
+        latencies, peak = (
+            ({}, 0.0) if not arguments.keys else key_seconds(command, columns, rows, arguments.keys)
+        )
+    moments = {
+        name: {
+            "wall_s": statistics.median(start[name][0] for start in starts),
+            "worst_wall_s": max(start[name][0] for start in starts),
+            "processor_s": statistics.median(start[name][1] for start in starts),
+        }
+        for name in MOMENTS
+    }
+    every = sorted(took for own in latencies.values() for took in own)
+    keys = (
+        {
+            "count": len(every),
+            "p50_ms": 1e3 * every[len(every) // 2],
+            "p95_ms": 1e3 * every[min(len(every) - 1, len(every) * 95 // 100)],
+            "worst_ms": 1e3 * every[-1],
+        }
+        if every
+        else {}
+    )
+    peak = max(peak, *(start["peak_mib"] for start in starts))
+    load = os.getloadavg()[0]
+    if arguments.json:
+        print(json.dumps({"run": run, "moments": moments, "keys": keys, "peak_mib": peak, "load": load}))
+        return
+    print(
+        f"{run if arguments.run else f'{arguments.events:,} events'}, {arguments.size}, median of {arguments.repeat}, load {load:.1f}\n"
+    )
+    print("| moment | wall s | worst wall s | processor s |\n|---|---|---|---|")
+    for name, row in moments.items():
+        print(f"| {name} | {row['wall_s']:.2f} | {row['worst_wall_s']:.2f} | {row['processor_s']:.2f} |")
+    if keys:
+        print(
+            f"\n{keys['count']} keys: p50 {keys['p50_ms']:.0f} ms, p95 {keys['p95_ms']:.0f} ms, worst {keys['worst_ms']:.0f} ms; peak {peak:.0f} MiB"
+        )
+        for name, own in latencies.items():
+            if own:
+                print(f"  {name:9} worst {1e3 * max(own):4.0f} ms of {len(own)} keys")
+
+
+if __name__ == "__main__":
+    main()
