@@ -71,7 +71,11 @@ class CollectiveRecorder:
         self._undo: list[tuple[Any, str, Any, Any]] = []
         self._depth = threading.local()
         self._groups: dict[int, tuple[str | None, str | None, int | None, str | None]] = {}
-        self._watches = [ImportWatch("torch.distributed.distributed_c10d", self._wrap)]
+        self._remaps: dict[Any, Any] = {}
+        self._watches = [
+            ImportWatch("torch.distributed.distributed_c10d", self._wrap),
+            ImportWatch("torch.distributed._functional_collectives", self._remap),
+        ]
 
     def start(self) -> None:
         for watch in self._watches:
@@ -83,7 +87,9 @@ class CollectiveRecorder:
         for owner, name, ours, original in self._undo:
             if getattr(owner, name, None) is ours:
                 setattr(owner, name, original)
+            self._remaps.pop(ours, None)
         self._undo.clear()
+        self._remaps = {}
 
     def only_group(self) -> tuple[str | None, str | None, int | None, str | None] | None:
         """The process group of a process that has just one."""
@@ -109,6 +115,16 @@ class CollectiveRecorder:
                 if owner is not None and getattr(owner, name, None) is original:
                     setattr(owner, name, wrapper)
                     self._undo.append((owner, name, wrapper, original))
+
+    def _remap(self, module: ModuleType) -> None:
+        """Dynamo rewrites torch's own entry points when it compiles a call of one: tell it that ours are the same."""
+        self._remaps = module.traceable_collective_remaps
+        for _, _, ours, original in self._undo:
+            # The module may have been imported before the wrappers or after them.
+            if ours in self._remaps:
+                self._remaps[original] = self._remaps[ours]
+            elif original in self._remaps:
+                self._remaps[ours] = self._remaps[original]
 
     def _wrapper(
         self,

@@ -10,6 +10,7 @@ import weakref
 from dataclasses import dataclass
 from typing import Any
 
+from explorer.collectors.lines.records import SAME_MODULE
 from explorer.model import ids
 
 MAX_WALKS = 50
@@ -34,7 +35,9 @@ class ModulePaths:
         self._written: set[int] = set()
 
     def key(self, module: Any, outermost: bool) -> int:
-        """Key of a module whose call begins."""
+        """Key of a module whose call begins; SAME_MODULE for a graph that a compiler made of somebody's modules."""
+        if type(module).__module__.startswith("torch.fx."):
+            return SAME_MODULE
         known = self._known.get(id(module))
         if known is not None and known.reference() is module:
             if outermost:

@@ -61,10 +61,25 @@ def _with_stack(begin: I64, finish: I64, parents: I64) -> None:
         open_events.append((end, index))
 
 
-def self_times(durations: I64, parents: I64) -> I64:
-    """Duration minus that of the direct children."""
-    inside = parents >= 0
+def self_times(starts: I64, durations: I64, parents: I64) -> I64:
+    """Duration minus what the direct children cover; children that overlap each other (asynchronous ranges) cover that
+    time once. Rows in the order of `parents_of`."""
+    inside = np.flatnonzero(parents >= 0)
     covered = np.bincount(
         parents[inside], weights=durations[inside].astype(np.float64), minlength=len(durations)
-    )
-    return durations - covered.astype(np.int64)
+    ).astype(np.int64)
+    siblings = inside[np.argsort(parents[inside], kind="stable")]
+    first, second = siblings[:-1], siblings[1:]
+    overlap = (parents[first] == parents[second]) & (starts[second] < starts[first] + durations[first])
+    if np.any(overlap):
+        twice = set(parents[second[overlap]].tolist())
+        union = dict.fromkeys(twice, 0)
+        reached: dict[int, int] = {}
+        for row in siblings[np.isin(parents[siblings], list(twice))].tolist():
+            above, start = int(parents[row]), int(starts[row])
+            end = start + int(durations[row])
+            before = max(reached.get(above, start), start)
+            union[above] += max(0, end - before)
+            reached[above] = max(before, end)
+        covered[list(union)] = list(union.values())
+    return durations - covered

@@ -18,9 +18,12 @@ from explorer.collectors.capture import guard
 from explorer.collectors.capture.activities import choose_activities
 from explorer.collectors.capture.calibration import measure_line_ns, measure_op_ns, recorder_name
 from explorer.collectors.capture.collectives import CollectiveRecorder
+from explorer.collectors.capture.compile_pauses import CompilePauses
+from explorer.collectors.capture.compile_ranges import around_ranges
 from explorer.collectors.capture.compiled import CompileRecorder
 from explorer.collectors.capture.device_session import OneWindow, open_device_session
 from explorer.collectors.capture.dimensions import Dimensions
+from explorer.collectors.capture.dynamo_skips import DynamoSkips
 from explorer.collectors.capture.file_io import FileIoRecorder
 from explorer.collectors.capture.fx_lines import FxLines
 from explorer.collectors.capture.gc_recorder import GcRecorder
@@ -98,6 +101,7 @@ class Session:
         self.telemetry = TelemetryRecorder()
         self._samplers: list[str] = []
         self.compiler = CompileRecorder()
+        self.dynamo = DynamoSkips()
         self.collectives = CollectiveRecorder()
         self.loaders = LoaderWatch(tuple(settings.user_code), tuple(settings.library_code))
         self.loader_rows = LoaderRows()
@@ -117,6 +121,7 @@ class Session:
         self._recorder_started = False
         self.marks = OptimizerMarks(self._optimizer_stepped, self._mute, self._unmute)
         self.loader_marks = LoaderMarks(self._batch_wanted)
+        self.compile_pauses = CompilePauses(self._mute, self._unmute)
         self._cut_soon = MainThreadCall(self._cut_by_time)
         self._wait_seconds = TAKE_UP_SECONDS
         self._taken_up = 0.0
@@ -158,11 +163,13 @@ class Session:
         self.running = True
         if settings.telemetry:
             self._samplers = self.telemetry.start()
+        self.dynamo.start()
         self.gc.start()
         self.files.start()
         self.collectives.start()
         if settings.lines:
             self.compiler.start()
+            self.compile_pauses.start()
             self.loaders.start()
             self.fx.start()
         self.marks.start()
@@ -368,6 +375,8 @@ class Session:
         self.telemetry.stop()
         self.gc.stop()
         self.files.stop()
+        self.dynamo.stop()
+        self.compile_pauses.stop()
         self.compiler.stop()
         self.collectives.stop()
         self.marks.stop()
@@ -387,6 +396,8 @@ class Session:
         self.telemetry.forget()
         self.gc.stop()
         self.files.stop()
+        self.dynamo.stop()
+        self.compile_pauses.stop()
         self.compiler.stop()
         self.collectives.stop()
         self.marks.stop()
@@ -525,7 +536,8 @@ class Session:
             self.steps.recorded -= 1
         records = self.recorder.take() if self.recorder is not None else []
         states = HostStates(self.replay.states(records), self._carried, self._window_start, end_ns)
-        extra, self.extra = self.extra + self.gc.take() + self.files.take() + self.compiler.take(), []
+        extra = self.extra + self.gc.take() + self.files.take() + around_ranges(self.compiler.take(), raw)
+        self.extra = []
         built = build_window(
             raw,
             extra,

@@ -202,7 +202,7 @@ def build_window(
     if len(linked_rows):
         source = np.where(op[linked_rows] >= 0, op[linked_rows], launch[linked_rows])
         step[linked_rows] = step[source]
-    own = self_times(durations, parents)
+    own = self_times(starts, durations, parents)
     by_time = np.argsort(starts, kind="stable")
     event_id = np.empty(total, dtype=np.int64)
     event_id[by_time] = first_event_id + np.arange(total)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import json
 import os
 import sys
@@ -63,11 +64,28 @@ _waiting: list[Any] = []
 
 def end() -> None:
     """Finish the run; registered with atexit."""
-    if _session is not None:
-        try:
-            _session.stop()
-        except Exception as error:
-            print(f"neuron-explorer: the run is incomplete: {type(error).__name__}: {error}", file=sys.stderr)
+    if _session is None:
+        return
+    interrupted = _ended_by_interrupt()
+    try:
+        _session.stop()
+    except Exception as error:
+        print(f"neuron-explorer: the run is incomplete: {type(error).__name__}: {error}", file=sys.stderr)
+    except KeyboardInterrupt:
+        print("neuron-explorer: the run is incomplete: it was interrupted", file=sys.stderr)
+    if interrupted:
+        # The interpreter notes whether the text it ran last ended by Ctrl-C, and then dies of SIGINT. Writing the run
+        # has run text since (imports make classes that way).
+        with contextlib.suppress(KeyboardInterrupt):
+            exec("raise KeyboardInterrupt")
+
+
+def _ended_by_interrupt() -> bool:
+    """Whether the program ended by a KeyboardInterrupt that nobody caught."""
+    if getattr(sys, "last_type", None) is not KeyboardInterrupt:
+        return False
+    begin = getattr(sys, "last_traceback", None)
+    return begin is not None and begin.tb_frame.f_back is None
 
 
 def _program_frame() -> FrameType | None:

@@ -20,12 +20,15 @@ LOST = -2
 """Payload: recording of this thread was switched off (back-off). LOST - n says that of the frames running then the
 outermost n were still running when recording was taken up: until then, the innermost of those is known, coarsely."""
 
+SAME_MODULE = -3
+"""Module payload: the call of a module that is nobody's (a compiled graph) began; the innermost one stays what it was."""
+
 
 @dataclass(slots=True)
 class ThreadRecords:
     """Records of one thread. `records` alternates time_ns and payload: a code object (frame entered), a line number
     from 1 (line of the innermost frame), POP, COARSE, CLEAR or LOST. `modules` alternates time_ns and the key of the
-    nn.Module whose call began (from 1), 0 where the innermost one ended, or CLEAR."""
+    nn.Module whose call began (from 1), SAME_MODULE, 0 where the innermost call ended, or CLEAR."""
 
     native_id: int
     ident: int

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from types import CodeType
 from typing import TYPE_CHECKING
 
-from explorer.collectors.lines.records import CLEAR, COARSE, LOST, ThreadRecords
+from explorer.collectors.lines.records import CLEAR, COARSE, LOST, SAME_MODULE, ThreadRecords
 
 if TYPE_CHECKING:
     import numpy as np
@@ -149,6 +149,8 @@ class Replay:
         for key in thread.modules[1::2]:
             if key > 0:
                 stack.append(key)
+            elif key == SAME_MODULE:
+                stack.append(stack[-1] if stack else 0)
             elif key == CLEAR:
                 stack.clear()
             elif stack:

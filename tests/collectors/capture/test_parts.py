@@ -38,9 +38,18 @@ def test_parents_are_the_innermost_enclosing_events(given_spans: list[tuple[int,
 
 
 def test_self_time_is_what_the_children_leave() -> None:
+    starts = np.array([0, 0, 5, 6], dtype=np.int64)
     durations = np.array([10, 4, 3, 1], dtype=np.int64)
     parents = np.array([-1, 0, 0, 2], dtype=np.int64)
-    assert self_times(durations, parents).tolist() == [3, 4, 2, 1]
+    assert self_times(starts, durations, parents).tolist() == [3, 4, 2, 1]
+
+
+def test_children_that_overlap_cover_their_time_once() -> None:
+    starts = np.array([0, 1, 2, 3, 8, 20, 20], dtype=np.int64)
+    durations = np.array([10, 5, 1, 5, 1, 9, 4], dtype=np.int64)
+    parents = np.array([-1, 0, 0, 0, 0, -1, 5], dtype=np.int64)
+    # 1 to 8 and 8 to 9 are covered.
+    assert self_times(starts, durations, parents).tolist() == [2, 5, 1, 5, 1, 5, 4]
 
 
 def test_metadata_in_any_order_and_broken() -> None:

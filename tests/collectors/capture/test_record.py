@@ -95,26 +95,48 @@ def test_a_crash_is_the_programs_own_and_the_run_is_written(tmp_path: Path) -> N
     assert "aten::add" in RunReader(tmp_path / "run").read("events").column("name").to_pylist()
 
 
-def test_termination_saves_the_open_window(tmp_path: Path) -> None:
-    text = "import torch, time\ntorch.ones(3) + 1\nprint('ready', flush=True)\nfor _ in range(600): time.sleep(0.1)\n"
-    (tmp_path / "program.py").write_text(text)
+WAITS = "import torch, time\ntorch.ones(3) + 1\nprint('ready', flush=True)\nfor _ in range(600): time.sleep(0.1)\n"
+
+
+def ended_by(command: list[str], number: int, folder: Path) -> tuple[int, list[str]]:
+    """Exit status and what was said on stderr, of a command that is sent a signal once it is ready."""
     with subprocess.Popen(
-        [
-            *(sys.executable, "-m", "explorer.cli.main", "record", "-o", str(tmp_path / "run"), "--"),
-            *(sys.executable, str(tmp_path / "program.py")),
-        ],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=folder
     ) as process:
         assert process.stdout is not None
+        assert process.stderr is not None
         assert process.stdout.readline() == "ready\n"
         time.sleep(0.2)
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(60) == -signal.SIGTERM
-        assert process.stderr is not None
-        assert process.stderr.read().splitlines()[-1] == f"run: {tmp_path / 'run'}"
-    assert "aten::add" in RunReader(tmp_path / "run").read("events").column("name").to_pylist()
+        process.send_signal(number)
+        return process.wait(60), process.stderr.read().splitlines()
+
+
+@pytest.mark.parametrize("how", ["script", "module"])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_a_signal_ends_it_as_it_would_have_and_the_open_window_is_saved(
+    tmp_path: Path, number: signal.Signals, how: str
+) -> None:
+    (tmp_path / "program.py").write_text(WAITS)
+    program = [sys.executable, *(["program.py"] if how == "script" else ["-m", "program"])]
+    alone = ended_by(program, number, tmp_path)
+    run = str(tmp_path / "run")
+    recorded = ended_by(
+        [str(Path(sys.executable).with_name("neuron-explorer")), "record", "-o", run, "--", *program],
+        number,
+        tmp_path,
+    )
+    assert recorded == (alone[0], [*alone[1], "run: run"])
+    assert alone[0] == -number
+    assert "aten::add" in RunReader(run).read("events").column("name").to_pylist()
+
+
+def test_an_interrupt_that_the_program_catches_is_its_own_business(tmp_path: Path) -> None:
+    text = WAITS.replace("for", "try:\n  for") + "except KeyboardInterrupt:\n  pass\n"
+    (tmp_path / "program.py").write_text(text)
+    command = [*(sys.executable, "-m", "explorer.cli.main", "record", "-o", str(tmp_path / "run"), "--")]
+    assert (
+        ended_by([*command, sys.executable, str(tmp_path / "program.py")], signal.SIGINT, Path.cwd())[0] == 0
+    )
 
 
 def test_a_program_without_torch_leaves_nothing_behind(tmp_path: Path) -> None:
