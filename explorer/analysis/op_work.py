@@ -22,7 +22,7 @@ OP_WORK = Table(
         Column(
             "family",
             "string",
-            "matmul, convolution, attention, normalization, pointwise, reduction, embedding, optimizer",
+            "matmul, convolution, attention, normalization, pointwise, reduction, embedding, optimizer, fused",
         ),
         Column("dtype", "string", "dtype it computes in", nullable=True),
         Column("flops", "int64", "Operations; a multiply-add counts two", unit="flop"),
@@ -39,15 +39,15 @@ def compute(engine: Engine) -> pa.Table:
     import pyarrow as pa
 
     from explorer.analysis.flops.call import Call
-    from explorer.analysis.flops.models import family_of, work_of
+    from explorer.analysis.flops.models import GENERATED, family_of, work_of
 
     calls = engine.sql(
         """
         SELECT DISTINCT name, shapes, dtypes, json_extract(attributes, '$."Concrete Inputs"')::VARCHAR AS concrete
         FROM events
-        WHERE category = 'op' AND shapes IS NOT NULL AND list_contains($names, name)
+        WHERE category = 'op' AND shapes IS NOT NULL AND (list_contains($names, name) OR starts_with(name, $generated))
         """,
-        {"names": sorted(family_of())},
+        {"names": sorted(family_of()), "generated": GENERATED},
     )
     rows: list[dict[str, Any]] = []
     for row in calls.rows():

@@ -3,11 +3,15 @@
 Forward are the products Q K^T and P V; backward recomputes Q K^T and makes dP, dV, dQ, dK (Dao et al., FlashAttention,
 2022). pairs = Lq Lk; with a causal mask only those not masked: for Lq = Lk = L they are L (L + 1) / 2. The softmax between
 the products is not counted.
+
+FlexAttention, compiled: Inductor's Triton templates get query, key and value first, heads before length (the def_kernel
+lines of torch/_inductor/kernel/flex). What its block mask leaves out is in no recording, so all pairs are counted.
 """
 
 from __future__ import annotations
 
 import math
+import re
 
 from explorer.analysis.flops.call import Call, Work
 
@@ -35,12 +39,15 @@ _BACKWARD = {
     "flash_attn::_flash_attn_backward": ((1, 2, 3), 11, False),
 }
 OPS = frozenset((*_FORWARD, *_BACKWARD))
+PATTERN = re.compile(r"triton_tem_fused_\w*flex_(attention|decoding)(?P<backward>_backward)?\w*")
+_FLEX = ((0, 1, 2), None, True)
 
 
 def work(call: Call) -> Work | None:
     """Operations and bytes of attention or its backward pass; None where the shapes do not fit."""
-    backward = call.name in _BACKWARD
-    places, causal_at, heads_first = (_BACKWARD if backward else _FORWARD)[call.name]
+    flex = PATTERN.fullmatch(call.name)
+    backward = flex["backward"] is not None if flex else call.name in _BACKWARD
+    places, causal_at, heads_first = _FLEX if flex else (_BACKWARD if backward else _FORWARD)[call.name]
     query, key, value = (call.shape(place) for place in places)
     if not query or not key or not value or len(query) != 4 or len(key) != 4 or len(value) != 4:
         return None
@@ -54,9 +61,8 @@ def work(call: Call) -> Work | None:
     output = math.prod(query[:3]) * value[3] * call.item_bytes(places[0])
     # Backward also reads the output and its gradient and writes three gradients.
     moved = 2 * moved + 2 * output if backward else moved + output
-    return Work(
-        flops, moved, f"2 x {query[0]} x {heads} x {pairs} x {width}" + (" (causal)" if causal else "")
-    )
+    note = " (causal)" if causal else " (as without block mask)" if flex else ""
+    return Work(flops, moved, f"2 x {query[0]} x {heads} x {pairs} x {width}{note}")
 
 
 def visible_pairs(length: int, other: int) -> int:

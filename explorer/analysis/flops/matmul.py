@@ -1,8 +1,12 @@
-"""Matrix products: 2 m k n per product; an added matrix costs one operation per element."""
+"""Matrix products: 2 m k n per product; an added matrix costs one operation per element.
+
+Inductor's Triton products (triton_tem_fused_mm_3) get the two factors first (the def_kernel lines of torch/_inductor/kernel).
+"""
 
 from __future__ import annotations
 
 import math
+import re
 
 from explorer.analysis.flops.call import Call, Work
 
@@ -33,12 +37,13 @@ _PLACES = {
 """Places of the two factors and of the added tensor among the inputs."""
 
 OPS = frozenset(_PLACES)
+PATTERN = re.compile(r"triton_tem_fused_(\w+_)?(add|badd|b)?mm_\w*\d+")
 _TRANSPOSED = frozenset(("aten::linear", "aten::mkldnn_linear", "mkldnn::_linear_pointwise"))
 
 
 def work(call: Call) -> Work | None:
     """Operations and bytes of a matrix product; None where the shapes do not fit."""
-    left, right, added = _PLACES[call.name]
+    left, right, added = _PLACES.get(call.name, (0, 1, None))
     a, b = call.shape(left), call.shape(right)
     if not a or not b:
         return None

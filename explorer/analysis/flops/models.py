@@ -6,7 +6,11 @@ from functools import cache
 from importlib import import_module
 from types import ModuleType
 
+from explorer.analysis.flops import attention, fused, matmul
 from explorer.analysis.flops.call import Call, Work
+
+GENERATED = "triton_"
+"""What the names of Inductor's kernels begin with."""
 
 FAMILIES = (
     "matmul",
@@ -17,6 +21,7 @@ FAMILIES = (
     "reduction",
     "embedding",
     "optimizer",
+    "fused",
 )
 
 
@@ -27,9 +32,19 @@ def family_of() -> dict[str, ModuleType]:
     return {op: module for module in modules for op in module.OPS}
 
 
+@cache
+def _of_name(name: str) -> ModuleType | None:
+    """The module of an op, or of a kernel that Inductor generated and named."""
+    if module := family_of().get(name):
+        return module
+    if not name.startswith(GENERATED):
+        return None
+    return next((module for module in (attention, matmul, fused) if module.PATTERN.fullmatch(name)), None)
+
+
 def work_of(call: Call) -> tuple[str, Work] | None:
     """Family and work of a call; None for an op without a model or with shapes that do not fit it."""
-    module = family_of().get(call.name)
+    module = _of_name(call.name)
     if module is None:
         return None
     try:

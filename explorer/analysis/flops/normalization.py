@@ -36,7 +36,9 @@ _BACKWARD = {
     "aten::_softmax_backward_data": 4,
     "aten::_log_softmax_backward_data": 4,
 }
-OPS = frozenset((*_FORWARD, *_BACKWARD))
+EACH = {**_FORWARD, **_BACKWARD}
+"""Operations per element."""
+OPS = frozenset(EACH)
 
 
 def work(call: Call) -> Work | None:
@@ -45,6 +47,5 @@ def work(call: Call) -> Work | None:
     if shape is None:
         return None
     elements = math.prod(shape)
-    backward = call.name in _BACKWARD
-    each = _BACKWARD[call.name] if backward else _FORWARD[call.name]
+    backward, each = call.name in _BACKWARD, EACH[call.name]
     return Work(each * elements, call.tensor_bytes(0) * (3 if backward else 2), f"{each} x {elements}")

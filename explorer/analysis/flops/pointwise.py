@@ -8,7 +8,7 @@ from explorer.analysis.flops.call import Call, Work
 
 FAMILY = "pointwise"
 
-_EACH = {
+EACH = {
     "add": 1, "sub": 1, "rsub": 1, "mul": 1, "div": 1, "neg": 1, "abs": 1, "maximum": 1, "minimum": 1, "clamp": 1,
     "clamp_min": 1, "clamp_max": 1, "relu": 1, "threshold": 1, "threshold_backward": 1, "reciprocal": 1, "sqrt": 1,
     "rsqrt": 2, "exp": 1, "log": 1, "pow": 1, "sin": 1, "cos": 1, "tanh": 1, "erf": 1, "sigmoid": 3, "silu": 4,
@@ -18,14 +18,15 @@ _EACH = {
     "bitwise_and": 1, "bitwise_or": 1, "bitwise_not": 1, "logical_not": 1, "square": 1,
     "copy": 0, "_to_copy": 0, "clone": 0, "contiguous": 0, "fill": 0, "zero": 0, "cat": 0,
 }  # fmt: skip
-OPS = frozenset(f"aten::{name}{suffix}" for name in _EACH for suffix in ("", "_"))
+"""Operations per element."""
+OPS = frozenset(f"aten::{name}{suffix}" for name in EACH for suffix in ("", "_"))
 _WRITES_ONLY = ("aten::fill_", "aten::zero_", "aten::fill", "aten::zero")
 
 
 def work(call: Call) -> Work | None:
     """Operations and bytes of an elementwise op: every tensor input read once, the output written once."""
     name = call.name.removeprefix("aten::")
-    each = _EACH[name if name in _EACH else name.removesuffix("_")]
+    each = EACH[name if name in EACH else name.removesuffix("_")]
     if name == "cat":
         return _cat(call)
     tensors = call.tensors()

@@ -8,7 +8,7 @@ from explorer.analysis.flops.call import Call, Work
 
 FAMILY = "reduction"
 
-_EACH = {
+EACH = {
     "aten::sum": 1,
     "aten::mean": 1,
     "aten::max": 1,
@@ -28,7 +28,8 @@ _EACH = {
     "aten::linalg_vector_norm": 2,
     "aten::nll_loss_forward": 0,
 }
-OPS = frozenset(_EACH)
+"""Operations per input element."""
+OPS = frozenset(EACH)
 
 
 def work(call: Call) -> Work | None:
@@ -37,4 +38,4 @@ def work(call: Call) -> Work | None:
     if shape is None:
         return None
     elements = math.prod(shape)
-    return Work(_EACH[call.name] * elements, call.tensor_bytes(0), f"{_EACH[call.name]} x {elements}")
+    return Work(EACH[call.name] * elements, call.tensor_bytes(0), f"{EACH[call.name]} x {elements}")

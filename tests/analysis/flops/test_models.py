@@ -183,3 +183,72 @@ def test_equal_to_tracelens_where_the_definition_is_the_same(name: str) -> None:
         assert math.isclose(ours.flops, expected, rel_tol=1e-9), (row, ours)
         compared += 1
     assert compared > 0
+
+
+HALF = "c10::BFloat16"
+
+
+@pytest.mark.parametrize(
+    ("name", "shapes", "concrete", "expected"),
+    [
+        # From a real trace (torch 2.x on an AMD GPU): mul once, silu four operations per element.
+        (
+            "triton_poi_fused__unsafe_view_mul_silu_2",
+            [[8, 4096, 8192], [32768, 8192], []],
+            ["", "", "268435456"],
+            ("fused", 5 * 268435456, 4 * 268435456),
+        ),
+        # add, mean, mul, pow once and rsqrt twice per element; the loop is xnumel x rnumel.
+        (
+            "triton_red_fused_add_mean_mul_pow_rsqrt_0",
+            [[8, 4096, 2048], [2048], [8, 4096, 2048], [], []],
+            ["", "", "", "32768", "2048"],
+            ("fused", 6 * 32768 * 2048, 2 * (2 * 8 * 4096 * 2048 + 2048)),
+        ),
+        ("triton_per_fused_native_layer_norm_4", [[6, 8], [], []], ["", "6", "8"], ("fused", 7 * 48, 96)),
+        # An exp inside expand is none.
+        ("triton_poi_fused_expand_sequence_1", [[4], []], ["", "4"], ("fused", 0, 8)),
+        (
+            "triton_tem_fused_flex_attention_0",
+            [[2, 4, 128, 64], [2, 4, 256, 64], [2, 4, 256, 32], [2, 4, 128]],
+            ["", "", "", ""],
+            ("attention", 2 * 2 * 4 * 128 * 256 * (64 + 32), 2 * 8 * (128 * 64 + 256 * 96 + 128 * 32)),
+        ),
+        (
+            "triton_tem_fused_flex_attention_backward_zeros_1",
+            [[1, 2, 8, 16], [1, 2, 8, 16], [1, 2, 8, 16]],
+            ["", "", ""],
+            ("attention", 2 * 2 * 64 * (3 * 16 + 2 * 16), 2 * (2 * 3 * 256 + 2 * 256)),
+        ),
+        ("triton_tem_fused_mm_3", [[3, 4], [4, 5], [3, 5]], ["", "", ""], ("matmul", 120, 2 * 47)),
+        (
+            "triton_tem_fused__to_copy_addmm_relu_7",
+            [[3, 4], [4, 5], [3, 5]],
+            ["", "", ""],
+            ("matmul", 120, 2 * 47),
+        ),
+    ],
+)
+def test_generated_kernels(
+    name: str, shapes: list[Any], concrete: list[str], expected: tuple[str, int, int]
+) -> None:
+    types = [HALF if shape else "Scalar" for shape in shapes]
+    assert work(name, shapes, types, concrete) == expected
+
+
+def test_a_generated_kernel_without_its_loop_has_no_model() -> None:
+    assert work_of(call("triton_poi_fused_add_0", [[4], []], ["float", "Scalar"], ["", ""])) is None
+    assert work_of(call("triton_my_own_kernel", [[4], []], ["float", "Scalar"], ["", "4"])) is None
+
+
+def test_generated_kernels_of_a_real_trace() -> None:
+    run = imported("amd/tl_torch_compile_triton.json.gz")
+    rows = run.engine.sql(
+        "SELECT name, family, formula FROM op_work WHERE family = 'fused' ORDER BY name"
+    ).rows()
+    assert [(row["name"], row["formula"]) for row in rows] == [
+        ("triton_poi_fused__unsafe_view_add_3", "1 x 67108864 (at least)"),
+        ("triton_poi_fused__unsafe_view_mul_silu_2", "5 x 268435456 (at least)"),
+        ("triton_red_fused__unsafe_view_add_mean_mul_pow_rsqrt_1", "6 x 67108864 (at least)"),
+        ("triton_red_fused_add_mean_mul_pow_rsqrt_0", "6 x 67108864 (at least)"),
+    ]
