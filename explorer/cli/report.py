@@ -36,7 +36,7 @@ def command(
     kind = format_ or ("md" if output and output.endswith((".md", ".markdown")) else "html")
     if kind not in FORMATS:
         raise UsageError(f"There is no report format '{kind}'.", f"Choose one of: {', '.join(FORMATS)}.")
-    from explorer.cli.output import note
+    from explorer.cli.output import note, write_text
     from explorer.cli.source_run import open_source
 
     opened = open_source(run)
@@ -52,12 +52,6 @@ def command(
         print(text, end="")
         return opened.exit_code
     target = output or f"{os.path.basename(opened.run.directory.rstrip('/'))}.html"
-    try:
-        with open(target, "w", encoding="utf-8", errors="surrogateescape") as file:
-            file.write(text)
-    except OSError as error:
-        raise UsageError(
-            f"Cannot write {target}: {error.strerror or error}.", "Choose another file with -o."
-        ) from error
+    write_text(target, text, remedy="Choose another file with -o.")
     note(f"report: {target}")
     return opened.exit_code

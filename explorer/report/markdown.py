@@ -18,9 +18,9 @@ def markdown_report(run: Run) -> str:
     """Key figures, where the step goes, findings, and the costliest lines."""
     facts, story, findings = run_facts(run), overview(run), run.bottlenecks()
     out = [f"## {_plain(facts.name)}", "", _plain(facts.sentence), ""]
-    out += [f"- **{_plain(f.title)}**: {_plain(f.value)}. {_plain(f.sentence)}" for f in story.figures]
+    out += [f"- **{_plain(f.title)}**: {_plain(f.value)} · {_plain(f.sentence)}" for f in story.figures]
     if story.worst:
-        out += ["", "| part of a step | time | share |", "|---|---:|---:|"]
+        out += ["", "| part of a step | mean time | share |", "|---|---:|---:|"]
         out += [
             f"| {_plain(p.label)} | {duration_text(p.duration_ns)} | {p.share:.1%} |"
             for p in story.worst.parts
