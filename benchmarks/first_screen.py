@@ -5,9 +5,10 @@
 Runs `neuron-explorer RUN` in a pseudo-terminal, as a user does, and reads what it draws. On a synthetic run of `--events`
 events (`benchmarks/big_run.py`) where no `--run` is given. Three moments, each in wall seconds and in processor seconds of
 the process so far: `frame` (the screens and keys are drawn), `overview` (the step's bar with its key figures), `findings`
-(the list of bottlenecks, the last thing to arrive). Then every key of `KEYS` is pressed on the screen it belongs to, once the
-screen is still, and answered when the terminal gets its first bytes; `p50`, `p95` and `worst` are of all of them. The peak
-memory is that of the process at the end.
+(the list of bottlenecks, the last thing to arrive). Then keys
+are pressed: first from screen to screen while the bottlenecks are still being looked for (`busy`), then every key of `KEYS`
+on the screen it belongs to, once that is still. A key is answered when the terminal has got the first picture after it;
+`p50`, `p95` and `worst` are of all of them. The peak memory is that of the process at the end.
 
 The files of the run are read once before (the page cache is warm), as after recording or importing; Python's compiled
 modules exist.
@@ -50,7 +51,11 @@ MOMENTS = {"frame": "Overview", "overview": "Where a step", "findings": "finding
 FINDINGS = re.compile(r"\d+ findings?\b")
 STILL_SECONDS = 0.25
 """Without output for so long, the program has nothing more to draw."""
-PATIENCE_SECONDS = 120.0
+BETWEEN_PICTURES_SECONDS = 0.004
+"""One picture is written in pieces that follow each other faster than this."""
+PATIENCE_SECONDS = 300.0
+BUSY_KEYS = "4 1 5 1 8 1 2 1 3 1"
+"""Pressed one after the other while the bottlenecks are still being looked for."""
 _ESCAPES = re.compile(rb"\x1b(?:\[[0-9;?<>=]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-_P][^\x1b]*?)")
 
 
@@ -90,10 +95,15 @@ class Terminal:
                 return
 
     def press(self, key: str) -> float | None:
-        """Seconds from the key to the first bytes drawn; None where nothing is drawn within a second."""
+        """Seconds from the key to the end of the first picture drawn; None where nothing is drawn within a second."""
         begin = time.perf_counter()
         os.write(self.master, key.encode())
-        return time.perf_counter() - begin if self.read(1.0) else None
+        if not self.read(1.0):
+            return None
+        drawn = time.perf_counter()
+        while self.read(BETWEEN_PICTURES_SECONDS):
+            drawn = time.perf_counter()
+        return drawn - begin
 
     def processor_s(self) -> float:
         """User and system time of the process so far, all threads."""
@@ -145,9 +155,19 @@ def key_seconds(
 ) -> tuple[dict[str, list[float]], float]:
     """Latencies of every key by screen, and the peak memory in MiB."""
     terminal = Terminal(command, columns, rows)
+    latencies: dict[str, list[float]] = {}
+    while MOMENTS["overview"] not in terminal.seen:
+        terminal.read(1.0)
+    own = latencies.setdefault("busy", [])
+    for key in BUSY_KEYS.split():
+        time.sleep(0.15)
+        while terminal.read(0.0):
+            pass
+        took = terminal.press(key)
+        if took is not None:
+            own.append(took)
     while not FINDINGS.search(terminal.seen):
         terminal.read(1.0)
-    latencies: dict[str, list[float]] = {}
     for number, name, keys in KEYS:
         terminal.wait_still()
         own = latencies.setdefault(name, [])

@@ -94,6 +94,11 @@ class Run:
             self._sandbox = Sandbox(self.reader, memory_limit=self.memory_limit, threads=self.threads)
         return self._sandbox.sql(text, timeout_s=timeout_s, max_rows=max_rows)
 
+    def cancel_sql(self) -> None:
+        """Stop the statement that `sql` is running in another thread; it raises QueryError there."""
+        if self._sandbox is not None:
+            self._sandbox.cancel()
+
     _sandbox: Any = None
 
     def summary(self) -> Result:

@@ -94,6 +94,7 @@ class Sandbox:
         spill_limit: str = "8GB",
     ) -> None:
         self._lock = threading.Lock()
+        self._cancelled = threading.Event()
         self._connection = duckdb.connect(":memory:")
         self._parser = duckdb.connect(":memory:")
         self._spill = os.path.join(tempfile.gettempdir(), f"neuron-explorer-{uuid.uuid4().hex}")
@@ -130,9 +131,10 @@ class Sandbox:
     def sql(self, text: str, *, timeout_s: float = 30.0, max_rows: int = 10_000) -> Result:
         """Run one statement; at most `max_rows` rows (`truncated` says whether there were more).
 
-        Raises QueryError with one line: refused, wrong, or longer than `timeout_s` seconds.
+        Raises QueryError with one line: refused, wrong, cancelled, or longer than `timeout_s` seconds.
         """
         with self._lock:
+            self._cancelled.clear()
             statement = self._checked(text)
             if lack := self.relations.unavailable(statement):
                 raise QueryError(f"{lack[0]} needs the table {lack[1]}, which this run does not hold.")
@@ -147,8 +149,12 @@ class Sandbox:
             try:
                 self.relations.prepare(statement)
                 timer.start()
+                if self._cancelled.is_set():
+                    raise duckdb.InterruptException("cancelled")
                 table, truncated = _fetch(self._connection.sql(statement), max_rows)
             except (duckdb.Error, pa.ArrowException, RuntimeError) as error:
+                if self._cancelled.is_set():
+                    raise QueryError("The query was cancelled.") from None
                 if expired.is_set():
                     raise QueryError(
                         f"The query was stopped after {timeout_s:g} s.", "Narrow it down, or raise --timeout."
@@ -159,6 +165,13 @@ class Sandbox:
                 if timer.ident is not None:
                     timer.join()
             return Result(table, "neuron-explorer/query/1", text, truncated)
+
+    def cancel(self) -> None:
+        """Stop the statement that is running, if one is; it raises QueryError."""
+        self._cancelled.set()
+        self._connection.interrupt()
+        if self._trusted is not None:
+            self._trusted.interrupt()
 
     def _checked(self, text: str) -> str:
         """The statement without comments before it and semicolon behind it. Raises QueryError when it is not for us."""

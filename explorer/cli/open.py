@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
@@ -37,19 +39,28 @@ def command(
     second = _opener(run_directory(baseline)[0]) if baseline else None
     if screenshot is None:
         from explorer.tui.ahead import OpenedAhead
+        from explorer.tui.threads import QuestionThreads
 
-        opened = OpenedAhead(_opener(directory), _overview if screen == "overview" else None)
+        threads = QuestionThreads()
+        opened = OpenedAhead(_opener(directory), threads, _overview if screen == "overview" else None)
         from explorer.cli.crash import write_crash_report
         from explorer.tui.app import run_app
+        from explorer.tui.find_apart import FindApart
 
-        run_app(
+        ended = run_app(
             opened,
             run,
             screen=screen,
             baseline=second,
             open_path=lambda path: _opener(run_directory(path)[0])(),
             report=lambda error: write_crash_report(error, ["open", run]),
+            threads=threads,
+            find=FindApart(),
         )
+        if not ended:
+            # A thread inside a library cannot be ended, and nobody waits for its answer any more.
+            sys.stdout.flush()
+            os._exit(code)
         return code
     from explorer.tui.screenshot import parse_size, save_screenshot
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import sys
 from collections.abc import Callable, Iterable
@@ -15,14 +16,16 @@ from textual.system_commands import SystemCommandsProvider
 
 from explorer.model.errors import ExplorerError
 from explorer.tui.commands import ActionCommands
-from explorer.tui.data import Data
+from explorer.tui.data import Data, Finder, FindHere
 from explorer.tui.theme import DEFAULT_THEME, SIXTEEN_COLORS, THEMES, inks
+from explorer.tui.threads import QuestionThreads
 
 if TYPE_CHECKING:
     from explorer.analysis.run import Run
     from explorer.tui.screens.frame import ExplorerScreen
 
 FOLLOW_SECONDS = 2.0
+LAST_SECONDS = 0.5
 
 
 def _screen(module: str, name: str) -> Callable[[], Screen[Any]]:
@@ -70,6 +73,8 @@ class ExplorerApp(App[None]):
         open_path: opens a run or trace that the user names; None: runs only.
         report: writes a report of an unexpected error of an analysis and returns its path, and the app goes on without
             that answer; None: such an error ends the app.
+        threads: where questions run; None: threads of its own.
+        find: looks for bottlenecks; None: in this process.
     """
 
     CSS_PATH = "styles.tcss"
@@ -103,6 +108,8 @@ class ExplorerApp(App[None]):
         follow: bool = True,
         open_path: Callable[[str], Run] | None = None,
         report: Callable[[BaseException], object] | None = None,
+        threads: QuestionThreads | None = None,
+        find: Finder | None = None,
     ) -> None:
         super().__init__()
         self._open_run = open_run
@@ -113,6 +120,8 @@ class ExplorerApp(App[None]):
         self.first_screen = screen
         self.follow = follow
         self.data: Data | None = None
+        self.threads = threads or QuestionThreads()
+        self.find: Finder = find or FindHere()
         self.facts = ""
         self.error_count, self.warning_count = 0, -1
         self.crash: BaseException | None = None
@@ -135,14 +144,13 @@ class ExplorerApp(App[None]):
         few_colors = self.console.color_system in ("standard", "windows")
         if few_colors and not self.is_headless and self.theme == DEFAULT_THEME:
             self.theme = SIXTEEN_COLORS
+        asyncio.get_running_loop().set_default_executor(self.threads)
         self.switch_mode(self.first_screen)
         self._stop_on_signals()
         self._open()
 
     def _stop_on_signals(self) -> None:
         """A terminal that goes away, or a polite kill, ends the app with the terminal restored."""
-        import asyncio
-
         loop = asyncio.get_running_loop()
         for name in ("SIGTERM", "SIGHUP"):
             if hasattr(signal, name):
@@ -174,7 +182,7 @@ class ExplorerApp(App[None]):
         first = self.data is None
         if self.data is not None:
             self.data.close()
-        self.data = Data(run, self._open_run, self._broken if self._report else None)
+        self.data = Data(run, self._open_run, self.find, self._broken if self._report else None)
         self.run_name, self.facts = facts.name, facts.sentence
         self.error_count, self.warning_count = facts.errors, facts.warnings
         for screen in self.explorer_screens():
@@ -280,8 +288,9 @@ class ExplorerApp(App[None]):
         self._close_messages_no_wait()
 
 
-def run_app(open_run: Callable[[], Run], run_name: str = "", **options: Any) -> None:
-    """Run the terminal UI until the user quits.
+def run_app(open_run: Callable[[], Run], run_name: str = "", **options: Any) -> bool:
+    """Run the terminal UI until the user quits. Returns whether every question has ended; one in the middle of a long
+    calculation outlives the UI.
 
     Raises UsageError without a terminal, the ExplorerError of opening, or the error of a crash, with the terminal
     restored in each case.
@@ -299,3 +308,6 @@ def run_app(open_run: Callable[[], Run], run_name: str = "", **options: Any) -> 
         raise app.failure
     if app.crash is not None:
         raise app.crash
+    if app.data is not None:
+        app.data.close()
+    return app.threads.all_ended(within_s=LAST_SECONDS)

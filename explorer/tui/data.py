@@ -3,48 +3,81 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from threading import Lock
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from textual.widget import Widget
 from textual.worker import Worker, get_current_worker
 
 from explorer.model.errors import ExplorerError
+from explorer.tui.lane import Lane, StaleError
 
 if TYPE_CHECKING:
     from textual.screen import Screen
 
     from explorer.analysis.run import Run
+    from explorer.model.finding import Findings
 
 T = TypeVar("T")
+LaneName = Literal["main", "quick", "long", "sql"]
+
+
+class Finder(Protocol):
+    """Looks for bottlenecks."""
+
+    def __call__(self, run: Run) -> Findings:
+        """The findings of a run."""
+
+    def stop(self, run: Run) -> None:
+        """Give up looking."""
+
+
+class FindHere:
+    """Looks for bottlenecks in this process."""
+
+    def __call__(self, run: Run) -> Findings:
+        """The findings of a run."""
+        return run.bottlenecks()
+
+    def stop(self, run: Run) -> None:
+        """Give up looking."""
+        _interrupt(run)
 
 
 class Data:
     """The open run, with the answers already given.
 
-    Screens ask with `ask`; the call runs in a worker thread with the run as its argument, and `then` runs on the UI
+    Screens ask with `ask`; the call runs in a worker thread with a run as its argument, and `then` runs on the UI
     thread with the answer. Calls are methods of Run or functions of explorer.analysis: no screen holds SQL.
 
-    One engine answers one statement at a time, so quick questions (details under the cursor) have an engine of their
-    own: they never wait for an analysis of the whole run, and a stale one is interrupted.
+    An engine answers one question at a time, so there are several: `main` for what screens show, `quick` for details
+    under the cursor, `long` for looking for bottlenecks, `sql` for statements of the user. A
+    stale question is interrupted in each of them.
 
     Args:
         run: the open run.
-        again: opens it once more, for the quick engine.
+        again: opens it once more, for further engines.
+        find: looks for bottlenecks.
         broken: told of an unexpected error (in the worker thread), returns what to tell the user; None: the error ends
             the app, as tests want it.
     """
 
     def __init__(
-        self, run: Run, again: Callable[[], Run], broken: Callable[[BaseException], str] | None = None
+        self,
+        run: Run,
+        again: Callable[[], Run],
+        find: Finder,
+        broken: Callable[[BaseException], str] | None = None,
     ) -> None:
         self.run = run
+        self._find = find
         self._broken = broken
-        self._again = again
-        self._quick: Run | None = None
-        self._quick_lock = Lock()
-        self._quick_group: tuple[int, str] | None = None
         self._answers: dict[Hashable, Any] = {}
+        self._lanes: dict[LaneName, Lane] = {
+            "main": Lane(lambda: run, _interrupt),
+            "quick": Lane(again, _interrupt),
+            "long": Lane(again, find.stop),
+            "sql": Lane(lambda: run, lambda run: run.cancel_sql()),
+        }
 
     def ask(
         self,
@@ -55,8 +88,8 @@ class Data:
         *,
         key: Hashable = None,
         failed: Callable[[str], None] | None = None,
-        quick: bool = False,
-    ) -> Worker[None] | None:
+        lane: LaneName = "main",
+    ) -> None:
         """Run `call(run)` in a thread and hand its answer to `then` on the UI thread.
 
         Args:
@@ -66,20 +99,15 @@ class Data:
             then: what to do with the answer.
             key: where given, the answer is kept, and given at once the next time.
             failed: what to do with an error's text; None: a notification.
-            quick: use the engine of quick questions.
+            lane: the engine to use.
         """
+        self.cancel(owner, group, lane)
         if key is not None and key in self._answers:
-            owner.workers.cancel_group(owner, group)
             then(self._answers[key])
-            return None
+            return
         app = owner.app
-        kind = (id(owner), group)
-        if quick and self._quick_group == kind and self._quick is not None:
-            self._quick.engine.interrupt()
 
         def answer(worker: Worker[None], value: T) -> None:
-            if key is not None:
-                self._answers[key] = value
             if not worker.is_cancelled and owner.is_attached:
                 then(value)
 
@@ -91,10 +119,16 @@ class Data:
             else:
                 app.notify(text, severity="error", markup=False)
 
+        def known(run: Run) -> T:
+            # Another screen may have asked the same meanwhile.
+            return self._answers[key] if key is not None and key in self._answers else call(run)
+
         def work() -> None:
             worker = get_current_worker()
             try:
-                value = self._on_quick(kind, worker, call) if quick else call(self.run)
+                value = self._lanes[lane].answer((id(owner), group), known, lambda: worker.is_cancelled)
+            except StaleError:
+                return
             except ExplorerError as error:
                 if not worker.is_cancelled:
                     app.call_from_thread(fail, worker, str(error))
@@ -107,38 +141,30 @@ class Data:
                 # One broken answer must not take the others away.
                 app.call_from_thread(fail, worker, self._broken(error))
                 return
-            if value is not _Stale and not worker.is_cancelled:
+            if key is not None:
+                self._answers[key] = value
+            if not worker.is_cancelled:
                 app.call_from_thread(answer, worker, value)
 
-        return owner.run_worker(work, thread=True, group=group, exclusive=True, exit_on_error=True)
+        owner.run_worker(work, thread=True, group=group, exclusive=True, exit_on_error=True)
 
-    def _on_quick(self, kind: tuple[int, str], worker: Worker[Any], call: Callable[[Run], T]) -> Any:
-        import duckdb
+    def ask_findings(
+        self, owner: Screen[Any], then: Callable[[Findings], None], failed: Callable[[str], None]
+    ) -> None:
+        """Ask for the bottlenecks of the run."""
+        self.ask(owner, "findings", self._find, then, key="findings", failed=failed, lane="long")
 
-        with self._quick_lock:
-            if worker.is_cancelled:
-                return _Stale
-            if self._quick is None:
-                self._quick = self._again()
-            self._quick_group = kind
-            try:
-                for attempt in (1, 2):
-                    try:
-                        return call(self._quick)
-                    except duckdb.InterruptException:
-                        # Meant for this question when it is stale; else it came a moment late: ask again.
-                        if worker.is_cancelled or attempt == 2:
-                            return _Stale
-            finally:
-                self._quick_group = None
-        return _Stale
+    def cancel(self, owner: Widget | Screen[Any], group: str, lane: LaneName = "main") -> None:
+        """Nobody waits for this question any more: do not begin it, or stop it."""
+        owner.workers.cancel_group(owner, group)
+        self._lanes[lane].drop((id(owner), group))
 
     def close(self) -> None:
-        """Stop what is running and free the engines."""
-        for run in (self.run, self._quick):
-            if run is not None and "engine" in run.__dict__:
-                run.engine.interrupt()
+        """Stop what is running."""
+        for lane in self._lanes.values():
+            lane.stop()
 
 
-class _Stale:
-    """The answer to a question nobody waits for any more."""
+def _interrupt(run: Run) -> None:
+    if "engine" in run.__dict__:
+        run.engine.interrupt()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -14,10 +15,14 @@ from explorer.model.errors import InputError
 from explorer.store.writer import RunWriter
 from explorer.tui.app import SCREENS, ExplorerApp
 from explorer.tui.commands import ActionCommands, described_bindings
+from explorer.tui.data import LaneName
+from explorer.tui.find_apart import FindApart
+from explorer.tui.lane import StaleError
 from explorer.tui.screens.frame import ExplorerScreen
 from explorer.tui.screens.help import HelpScreen
 from explorer.tui.screenshot import settle
 from explorer.tui.theme import THEMES
+from explorer.tui.threads import QuestionThreads
 from explorer.tui.widgets.header import ModeBar, RunLine
 from explorer.tui.widgets.key_line import KeyLine
 from explorer.tui.widgets.table import Table
@@ -256,26 +261,73 @@ async def test_a_run_being_written_is_followed(tmp_path: Path, monkeypatch: pyte
         assert {r["name"] for r in table.rows} == {"aten::first", "aten::second"}
 
 
-async def test_stale_questions_are_dropped_and_quick_ones_interrupted(make_app: Make) -> None:
+@pytest.mark.parametrize("lane", ["main", "quick", "long", "sql"])
+async def test_a_newer_question_interrupts_the_stale_one(make_app: Make, lane: LaneName) -> None:
     app = make_app()
     answers: list[int] = []
     slow = "SELECT count(*) AS n FROM range(3000000) a, range(3000000) b"
+
+    def count(sql: str) -> Callable[[Run], int]:
+        if lane == "sql":
+            return lambda run: int(run.sql(sql, timeout_s=1000).rows()[0]["n"])
+        return lambda run: int(run.engine.sql(sql).rows()[0]["n"])
+
     async with app.run_test(size=(80, 24)) as pilot:
         await settle(pilot)
         assert app.data is not None
-        screen = app.screen
         # Without the interrupt the first question would take for ever.
-        app.data.ask(screen, "x", lambda run: run.engine.sql(slow).rows()[0]["n"], answers.append, quick=True)
+        app.data.ask(app.screen, "x", count(slow), answers.append, lane=lane)
         await pilot.pause(0.3)
-        app.data.ask(
-            screen,
-            "x",
-            lambda run: run.engine.sql("SELECT 7 AS n").rows()[0]["n"],
-            answers.append,
-            quick=True,
-        )
+        app.data.ask(app.screen, "x", count("SELECT 7 AS n"), answers.append, lane=lane)
+        await settle(pilot)
+    assert answers == [7]
+
+
+async def test_long_questions_keep_nobody_waiting(make_app: Make) -> None:
+    app = make_app()
+    answers: list[str] = []
+    done = Event()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settle(pilot)
+        assert app.data is not None
+        for number in range(12):  # more than a pool of threads would hold
+            app.data.ask(app.screen, f"wait {number}", lambda _: done.wait(60), lambda _: None, lane="long")
+        app.data.ask(app.screen, "detail", lambda _: "at once", answers.append, lane="quick")
         for _ in range(100):
-            await pilot.pause(0.1)
+            await pilot.pause(0.05)
             if answers:
                 break
-    assert answers == [7]
+        assert answers == ["at once"]
+        done.set()
+        await settle(pilot)
+
+
+def test_what_has_not_ended_is_known() -> None:
+    threads, done = QuestionThreads(), Event()
+    assert threads.all_ended(0.0)
+    waiting = threads.submit(done.wait, 60)
+    failing = threads.submit(int, "seven")
+    assert isinstance(failing.exception(10), ValueError)
+    assert not threads.all_ended(0.01)
+    done.set()
+    assert waiting.result(10)
+    assert threads.all_ended(10.0)
+
+
+def test_bottlenecks_found_in_another_process_are_the_same(sample: Run) -> None:
+    assert FindApart()(sample).to_json() == sample.bottlenecks().to_json()
+
+
+def test_errors_of_the_other_process_are_raised_here(sample: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Run, "directory", "/nowhere")
+    with pytest.raises(InputError, match="nowhere"):
+        FindApart()(sample)
+
+
+def test_looking_for_bottlenecks_can_be_given_up(sample: Run) -> None:
+    find, threads = FindApart(), QuestionThreads()
+    looking = threads.submit(find, sample)
+    while find._process is None and not looking.done():
+        threads.all_ended(0.01)
+    find.stop(sample)
+    assert isinstance(looking.exception(30), StaleError)

@@ -86,7 +86,7 @@ class FindingsScreen(ExplorerScreen):
 
     def load(self) -> None:
         self._replays = None
-        self.ask("findings", lambda run: run.bottlenecks(), self._show, key="findings")
+        self.data.ask_findings(self, self._show, self.query_one(Table).say)
 
     def _show(self, findings: Findings) -> None:
         self._findings = findings

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from functools import partial, wraps
-from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, ClassVar, ParamSpec, TypeVar, cast
 
 from textual.app import ComposeResult
 from textual.screen import Screen
@@ -15,7 +15,7 @@ from explorer.tui.widgets.key_line import KeyLine
 if TYPE_CHECKING:
     from explorer.analysis.run import Run
     from explorer.tui.app import ExplorerApp
-    from explorer.tui.data import Data
+    from explorer.tui.data import Data, LaneName
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -99,10 +99,10 @@ class ExplorerScreen(Screen[None]):
         *,
         key: Hashable = None,
         failed: Callable[[str], None] | None = None,
-        quick: bool = False,
-    ) -> Any:
+        lane: LaneName = "main",
+    ) -> None:
         """See `Data.ask`."""
-        return self.data.ask(self, group, call, then, key=key, failed=failed, quick=quick)
+        self.data.ask(self, group, call, then, key=key, failed=failed, lane=lane)
 
     def copy(self, text: str, what: str) -> None:
         """Put text on the clipboard of the user's own terminal (OSC 52)."""

@@ -112,7 +112,7 @@ class OverviewScreen(ExplorerScreen):
         self._load_rest()
 
     def _load_rest(self) -> None:
-        self.ask("findings", lambda run: run.bottlenecks(), self._show_findings, key="findings")
+        self.data.ask_findings(self, self._show_findings, self.query_one("#findings", Table).say)
         self._load_lines()
 
     def _show(self, answer: Overview) -> None:

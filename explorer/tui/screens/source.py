@@ -146,7 +146,7 @@ class SourceScreen(ExplorerScreen):
             found = code_file(run, rows, file)
             return found, highlighted([each.text for each in found.lines], dark)
 
-        self.ask("file", read, lambda answer: self.query_one(Code).show(*answer, line), quick=True)
+        self.ask("file", read, lambda answer: self.query_one(Code).show(*answer, line), lane="quick")
 
     @on(Table.Selected, "#files")
     def _file_chosen(self, event: Table.Selected) -> None:
@@ -176,7 +176,7 @@ class SourceScreen(ExplorerScreen):
 
             return line_detail(run, file, number)
 
-        self.ask("detail", detail, self._show_detail, key=("line", file, number), quick=True)
+        self.ask("detail", detail, self._show_detail, key=("line", file, number), lane="quick")
 
     def _show_detail(self, detail: LineDetail) -> None:
         self.query_one("#line-ops", Table).set_rows(detail.ops)

@@ -225,7 +225,7 @@ class TimelineScreen(ExplorerScreen):
             found = event_details(run, timeline.rank, event_id)
             return None if found is None else (found, _linked(timeline, row, found))
 
-        self.ask("details", details, lambda answer: self._show_details(row, answer), quick=True)
+        self.ask("details", details, lambda answer: self._show_details(row, answer), lane="quick")
 
     def _show_details(self, row: int, answer: tuple[EventDetails, tuple[int, int] | None] | None) -> None:
         if answer is None or self.view.selected != row:

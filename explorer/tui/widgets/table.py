@@ -167,6 +167,11 @@ class Table(ScrollView, can_focus=True):
         self.loading_text = None
         self._arrange()
 
+    def say(self, text: str) -> None:
+        """Show a message in place of rows."""
+        self._all, self.loading_text = [], text
+        self._arrange()
+
     def set_columns(self, columns: Sequence[Column]) -> None:
         self.columns = list(columns)
         self.sort_key = None
