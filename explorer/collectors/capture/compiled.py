@@ -4,7 +4,8 @@ Inductor keeps, where asked to, the stack traces of the graph nodes that each ke
 runs for fresh graphs and for graphs from the cache alike and hands them over. Inside a compiled graph's range of the
 profiler, the k-th top-level kernel is the k-th provenance comment of the generated source; names are checked.
 
-A kernel's cost is shared out over its lines by the number of graph nodes that each line contributed.
+A kernel's cost is shared out over its lines by the number of graph nodes that each line contributed. An operator that is
+given functions (flex_attention) counts as much as all nodes of those together.
 """
 
 from __future__ import annotations
@@ -22,15 +23,14 @@ from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
+from explorer.collectors.capture.fx_lines import FxLines, Line, frames_of
 from explorer.collectors.capture.host_event import HostEvent
 from explorer.collectors.capture.import_watch import ImportWatch
 
 GRAPH_CALL = re.compile(r"## Call CompiledFxGraph (\S+) ##")
 _HANDLE = re.compile(r"# \[Provenance debug handles\] (\S+)")
-_FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
-
-Line = tuple[str, int, str]
-"""File, line, function."""
+_TEMPLATE = re.compile(r"graph_\d+_kernel")
+"""The range of a kernel made from a C++ template (flex_attention, GEMM), which is named before the kernel is."""
 
 
 @dataclass(slots=True)
@@ -46,7 +46,8 @@ class Graph:
 class CompileRecorder:
     """Graphs by their cache key, and compile events as they happen. Installed when Dynamo or Inductor is imported."""
 
-    def __init__(self) -> None:
+    def __init__(self, fx: FxLines) -> None:
+        self._fx = fx
         self.graphs: dict[str, Graph] = {}
         self._events: list[HostEvent] = []
         self._seen_us = 0
@@ -127,12 +128,25 @@ class CompileRecorder:
         text = getattr(compiled, "inductor_provenance_stack_traces_str", None)
         source = getattr(compiled, "source_code", None) or ""
         graph = Graph(backward, _HANDLE.findall(source))
+        before: set[tuple[Line, ...]] = set()
         for handle, traces in (json.loads(text) if text else {}).items():
-            graph.chains[handle] = [
-                [(file, int(line), function) for file, line, function in _FRAME.findall(trace)]
-                for trace in traces
-            ]
+            graph.chains[handle] = self._computed([frames_of(trace) for trace in traces], before)
+            before.update(map(tuple, graph.chains[handle]))
         self.graphs[str(compiled._fx_graph_cache_key)] = graph
+
+    def _computed(self, nodes: list[list[Line]], before: set[tuple[Line, ...]]) -> list[list[Line]]:
+        """The nodes' chains; with those of the functions that an operator among them was given, which then counts as much
+        as they do together. The template such an operator is made from lists the nodes of its inputs, too: what an
+        earlier kernel has computed is left out."""
+        inner = {tuple(chain): self._fx.inner(tuple(chain)) for chain in nodes}
+        if not any(inner.values()):
+            return nodes
+        chains: list[list[Line]] = []
+        for chain in nodes:
+            within = inner[tuple(chain)]
+            if within or tuple(chain) not in before:
+                chains.extend([chain] * max(1, len(within)) + within)
+        return chains
 
     # -- what Dynamo did
 
@@ -226,7 +240,11 @@ def match_kernels(names: Sequence[str], top_rows: list[int], graph: Graph) -> li
         handle = graph.handles[at]
         base = handle.rsplit(":", 1)[0]
         name = names[row]
-        if name.endswith(base) or (name.startswith("aten::") and base == "extern_kernels." + name[6:]):
+        if (
+            name.endswith(base)
+            or (name.startswith("aten::") and base == "extern_kernels." + name[6:])
+            or (base.startswith("cpp_") and _TEMPLATE.fullmatch(name))
+        ):
             found.append((row, handle))
             at += 1
     return found

@@ -1,5 +1,8 @@
-"""Source lines of graphs that run as Python (aot_eager, backends of one's own): FX writes one line of code per node, and a
-node knows the stack it was traced from."""
+"""Source lines of FX graphs: a node knows the stack it was traced from.
+
+For graphs that run as Python (aot_eager, backends of one's own) FX writes one line of code per node. Operators that are
+given functions (flex_attention: score_mod, mask_mod) hold the graphs of those, and compute their lines as well.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +26,7 @@ class FxLines:
 
     def __init__(self) -> None:
         self._graphs: dict[str, tuple[dict[int, Any], list[str | None]]] = {}
+        self._inner: dict[tuple[Line, ...], list[list[Line]]] = {}
         self._undo: list[tuple[Any, Any, Any]] = []
         self._watch = ImportWatch("torch.fx.graph_module", self._install)
 
@@ -44,7 +48,11 @@ class FxLines:
         lines, traces = known
         at = lines.get(line - code.co_firstlineno)
         trace = traces[at] if at is not None and at < len(traces) else None
-        return [(file, int(number), name) for file, number, name in _FRAME.findall(trace or "")]
+        return frames_of(trace)
+
+    def inner(self, chain: tuple[Line, ...]) -> list[list[Line]]:
+        """Chains of the nodes of the functions that the operator at a chain was given; empty for any other."""
+        return self._inner.get(chain, [])
 
     def _install(self, module: ModuleType) -> None:
         owner = module.GraphModule
@@ -62,6 +70,7 @@ class FxLines:
         self._undo.append((owner, recompile, original))
 
     def _keep(self, graph: Any) -> None:
+        self._keep_inner(graph)
         code = type(graph).forward.__code__
         lines = graph._lineno_map
         if lines and code.co_filename.startswith(GENERATED):
@@ -69,3 +78,31 @@ class FxLines:
                 dict(lines),
                 [node.meta.get("stack_trace") for node in graph.graph.nodes],
             )
+
+    def _keep_inner(self, graph: Any) -> None:
+        given = {
+            node: getattr(graph, str(node.target))
+            for node in graph.graph.nodes
+            if node.op == "get_attr" and hasattr(getattr(graph, str(node.target), None), "graph")
+        }
+        if not given:
+            return
+        for node in graph.graph.nodes:
+            functions = [given[one] for one in node.all_input_nodes if one in given]
+            chain = tuple(frames_of(node.meta.get("stack_trace")))
+            if functions and chain:
+                traces = [
+                    inside.meta.get("stack_trace")
+                    for function in functions
+                    for inside in function.graph.nodes
+                    if inside.op.startswith("call_")
+                ]
+                inner = [frames_of(trace) for trace in traces]
+                # Copies of the graph that are made further down know less: the call, but not what is called.
+                if all(len(frames) > len(chain) for frames in inner):
+                    self._inner[chain] = inner
+
+
+def frames_of(trace: str | None) -> list[Line]:
+    """The frames of a traceback's text, innermost last."""
+    return [(file, int(number), name) for file, number, name in _FRAME.findall(trace or "")]

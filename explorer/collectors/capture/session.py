@@ -16,7 +16,7 @@ import numpy as np
 
 from explorer.collectors.capture import guard
 from explorer.collectors.capture.activities import choose_activities
-from explorer.collectors.capture.calibration import measure_line_ns, measure_op_ns, recorder_name
+from explorer.collectors.capture.calibration import measure_op_ns, measure_tracing, recorder_name
 from explorer.collectors.capture.collectives import CollectiveRecorder
 from explorer.collectors.capture.compile_pauses import CompilePauses
 from explorer.collectors.capture.compile_ranges import around_ranges
@@ -100,7 +100,7 @@ class Session:
         self.files = FileIoRecorder()
         self.telemetry = TelemetryRecorder()
         self._samplers: list[str] = []
-        self.compiler = CompileRecorder()
+        self.compiler = CompileRecorder(self.fx)
         self.dynamo = DynamoSkips()
         self.collectives = CollectiveRecorder()
         self.loaders = LoaderWatch(tuple(settings.user_code), tuple(settings.library_code))
@@ -808,10 +808,11 @@ class Session:
                 1,
             )
             if self.settings.lines and not (sys.gettrace() and not hasattr(sys, "monitoring")):
-                line_ns, call_ns = measure_line_ns(lambda: self._make_recorder())
+                tracing = measure_tracing(lambda: self._make_recorder())
                 cost |= {
-                    "line_ns": round(line_ns, 1),
-                    "call_ns": round(call_ns, 1),
+                    "line_ns": round(tracing.line_ns, 1),
+                    "call_ns": round(tracing.call_ns, 1),
+                    "module_ns": round(tracing.module_ns, 1),
                     "method": f"kineto + {recorder_name()}",
                 }
         except Exception as error:

@@ -55,8 +55,13 @@ with neuron_profile(sys.argv[1]) as prof:
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> RunReader:
-    folder = tmp_path_factory.mktemp("compiled")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("compiled")
+
+
+@pytest.fixture(scope="module", params=["run", "run with graphs from the cache"])
+def run(folder: Path, request: pytest.FixtureRequest) -> RunReader:
+    directory = folder / request.param
     (folder / "program.py").write_text(PROGRAM)
     environment = {
         **os.environ,
@@ -65,7 +70,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> RunReader:
         "PYTHONPATH": str(Path(__file__).resolve().parents[3]),
     }
     done = subprocess.run(
-        [sys.executable, str(folder / "program.py"), str(folder / "run")],
+        [sys.executable, str(folder / "program.py"), str(directory)],
         capture_output=True,
         text=True,
         timeout=280,
@@ -73,7 +78,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> RunReader:
         env=environment,
     )
     assert done.returncode == 0, done.stderr
-    return RunReader(str(folder / "run"))
+    return RunReader(directory)
 
 
 def test_kernels_have_the_lines_they_compute(run: RunReader) -> None:
