@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from explorer.collectors.capture.coded_names import CodedNames
-from explorer.collectors.capture.collectives import CollectiveCall
+from explorer.collectors.capture.collectives import CollectiveCall, Group
 
 I64 = npt.NDArray[np.int64]
 
@@ -71,6 +71,19 @@ _SIZES = {
     "int": 4,
     "bool": 1,
 }
+
+
+_FACTS = (
+    "group",
+    "group_description",
+    "group_size",
+    "group_ranks",
+    "sequence",
+    "dtype",
+    "element_count",
+    "size_bytes",
+    "peer",
+)
 
 
 def operation_of(name: str) -> str | None:
@@ -138,15 +151,19 @@ def collective_rows(
     works: dict[int, str],
     pairs: dict[int, int],
     starts: I64,
+    ends: I64,
     threads: I64,
     event_id: I64,
     seen: Sequence[CollectiveCall],
+    flights: Sequence[CollectiveCall],
     shapes: list[str | None],
     dtypes: list[str | None],
-    only_group: tuple[str | None, str | None, int | None, str | None] | None,
+    groups: dict[str, Group],
 ) -> list[dict[str, Any]]:
-    """Rows of the table. What no entry point reported (DDP's reducer calls from C++) comes from recorded shapes, and its
-    group only where the process has a single one."""
+    """Rows of the table. What no entry point reported (C++ callers) is what torch's flight recorder noted within the op;
+    where that has nothing either, it comes from recorded shapes, and the group only where the process has a single one."""
+    only_group = next(iter(groups.values())) if len(groups) == 1 else None
+    noted = np.array([call.start_ns for call in flights], dtype=np.int64)
     by_thread: dict[int, list[CollectiveCall]] = {}
     for call in sorted(seen, key=lambda call: call.start_ns):
         by_thread.setdefault(call.native_id, []).append(call)
@@ -160,19 +177,15 @@ def collective_rows(
             ),
             None,
         )
+        if found is None:
+            low, high = np.searchsorted(noted, (starts[row], ends[row]))
+            within = flights[low:high]
+            found = next(
+                (call for call in within if call.operation == operation), within[0] if within else None
+            )
         facts: dict[str, Any] = {"event_id": int(event_id[row]), "side": "host", "operation": operation}
         if found is not None:
-            facts |= {
-                "group": found.group,
-                "group_description": found.group_description,
-                "group_size": found.group_size,
-                "group_ranks": found.group_ranks,
-                "sequence": found.sequence,
-                "dtype": found.dtype,
-                "element_count": found.element_count,
-                "size_bytes": found.size_bytes,
-                "peer": found.peer,
-            }
+            facts |= {name: getattr(found, name) for name in _FACTS}
         else:
             if only_group is not None:
                 name, description, size, ranks = only_group

@@ -1,9 +1,8 @@
 """Collectives on every backend, seen at the torch.distributed entry points: group, operation, dtype, sizes, sequence.
 
 The profiler names these only for NCCL; gloo, MPI and new backends report nothing but a range. While recording, the public
-functions of torch.distributed (which DDP's Python side, FSDP, ZeRO and pipelines use) and the process groups' methods
-(which C++ reducers do not use) note what is communicated; the op of the profiler that began inside the call is joined to
-it by thread and time.
+functions of torch.distributed (which DDP's Python side, ZeRO and pipelines use) note what is communicated; the op of the
+profiler that began inside the call is joined to it by thread and time.
 """
 
 from __future__ import annotations
@@ -42,6 +41,9 @@ _FUNCTIONS: dict[str, tuple[str, str | None, str | None]] = {
     "barrier": ("barrier", None, None),
 }
 
+Group = tuple[str | None, str | None, int | None, str | None]
+"""Name, description, number of ranks, JSON list of the ranks."""
+
 
 @dataclass(slots=True)
 class CollectiveCall:
@@ -70,7 +72,7 @@ class CollectiveRecorder:
         self._calls: list[CollectiveCall] = []
         self._undo: list[tuple[Any, str, Any, Any]] = []
         self._depth = threading.local()
-        self._groups: dict[int, tuple[str | None, str | None, int | None, str | None]] = {}
+        self._groups: dict[int, Group] = {}
         self._remaps: dict[Any, Any] = {}
         self._watches = [
             ImportWatch("torch.distributed.distributed_c10d", self._wrap),
@@ -91,14 +93,14 @@ class CollectiveRecorder:
         self._undo.clear()
         self._remaps = {}
 
-    def only_group(self) -> tuple[str | None, str | None, int | None, str | None] | None:
-        """The process group of a process that has just one."""
+    def groups(self) -> dict[str, Group]:
+        """Every process group of this process, by name."""
         module: Any = sys.modules.get("torch.distributed.distributed_c10d")
         try:
-            groups = list(module._world.pg_map)
-            return self._group(module, groups[0]) if len(groups) == 1 else None
+            known = [self._group(module, group) for group in list(module._world.pg_map)]
         except Exception:
-            return None
+            return {}
+        return {str(group[0]): group for group in known}
 
     def take(self) -> list[CollectiveCall]:
         calls, self._calls = self._calls, []
@@ -199,7 +201,7 @@ class CollectiveRecorder:
             )
         )
 
-    def _group(self, module: Any, group: Any) -> tuple[str | None, str | None, int | None, str | None]:
+    def _group(self, module: Any, group: Any) -> Group:
         known = self._groups.get(id(group))
         if known is None:
             name = getattr(group, "group_name", None)

@@ -25,6 +25,7 @@ from explorer.collectors.capture.device_session import OneWindow, open_device_se
 from explorer.collectors.capture.dimensions import Dimensions
 from explorer.collectors.capture.dynamo_skips import DynamoSkips
 from explorer.collectors.capture.file_io import FileIoRecorder
+from explorer.collectors.capture.flight_entries import FlightEntries
 from explorer.collectors.capture.fx_lines import FxLines
 from explorer.collectors.capture.gc_recorder import GcRecorder
 from explorer.collectors.capture.host_event import HostEvent
@@ -103,6 +104,7 @@ class Session:
         self.compiler = CompileRecorder(self.fx)
         self.dynamo = DynamoSkips()
         self.collectives = CollectiveRecorder()
+        self.flights = FlightEntries()
         self.loaders = LoaderWatch(tuple(settings.user_code), tuple(settings.library_code))
         self.loader_rows = LoaderRows()
         self.extra: list[HostEvent] = []
@@ -167,6 +169,7 @@ class Session:
         self.gc.start()
         self.files.start()
         self.collectives.start()
+        self.flights.start()
         if settings.lines:
             self.compiler.start()
             self.compile_pauses.start()
@@ -379,6 +382,7 @@ class Session:
         self.compile_pauses.stop()
         self.compiler.stop()
         self.collectives.stop()
+        self.flights.stop()
         self.marks.stop()
         self.loader_marks.stop()
         self.loaders.stop()
@@ -400,6 +404,7 @@ class Session:
         self.compile_pauses.stop()
         self.compiler.stop()
         self.collectives.stop()
+        self.flights.stop()
         self.marks.stop()
         self.loader_marks.stop()
         self.loaders.stop()
@@ -551,6 +556,7 @@ class Session:
             np.array(self.modules.module_ids, dtype=np.int64),
             self.compiler,
             self.collectives,
+            self.flights,
         )
         if modules := self.modules.take(built.modules):
             self.writer.write("modules", modules)

@@ -18,6 +18,7 @@ from explorer.collectors.capture.collectives import CollectiveRecorder
 from explorer.collectors.capture.compiled import CompileRecorder
 from explorer.collectors.capture.compiled_rows import compiled_rows
 from explorer.collectors.capture.dimensions import Dimensions
+from explorer.collectors.capture.flight_entries import FlightEntries
 from explorer.collectors.capture.forward_backward import follow_to_own_line, resolve_forward
 from explorer.collectors.capture.host_event import HostEvent
 from explorer.collectors.capture.host_states import HostStates
@@ -76,6 +77,7 @@ def build_window(
     module_ids: I64 | None = None,
     compiler: CompileRecorder | None = None,
     collectives: CollectiveRecorder | None = None,
+    flights: FlightEntries | None = None,
 ) -> WindowTables:
     """All tables of one window."""
     metadata = parse_metadata(raw.metadata)
@@ -265,17 +267,20 @@ def build_window(
             "share": list(parts_of),
         }
     if calls or works:
+        groups = collectives.groups() if collectives is not None else {}
         tables["collectives"] = collective_rows(
             calls,
             works,
             pairs,
             starts,
+            ends,
             resources,
             event_id,
             collectives.take() if collectives is not None else [],
+            flights.calls(int(starts.min()), int(ends.max()), groups) if flights is not None else [],
             [shapes[i] for i in pick],
             [dtypes[i] for i in pick],
-            collectives.only_group() if collectives is not None else None,
+            groups,
         )
     memory = np.flatnonzero(is_memory)
     if len(memory):

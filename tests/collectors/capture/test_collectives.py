@@ -45,7 +45,7 @@ def run(rank, size, directory, port):
     tensor_parallel = parallelize_module(make(), mesh, {"0": ColwiseParallel(), "2": RowwiseParallel()})
     zero = ZeroRedundancyOptimizer(ddp.parameters(), torch.optim.SGD, lr=0.1)
     x = torch.ones(4, 8)
-    with neuron_profile(directory, record_shapes=True) as prof:
+    with neuron_profile(directory, record_shapes=False) as prof:
         for _ in range(2):
             a = ddp(x).sum()
             a.backward()  # ddp backward
@@ -143,6 +143,31 @@ def test_calls_of_the_program_say_what_they_move(run: RunReader) -> None:
     assert facts["send"] == ("send", "float32", 5, 20, 2, 1)
     assert facts["barrier"][0] == "barrier"
     assert found["all reduce"]["group_ranks"] == "[0, 1]"
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_every_collective_says_what_it_moves(run: RunReader, rank: int) -> None:
+    rows = collectives(run, rank)
+    for row in rows:
+        wanted = ("group", "group_size", "group_ranks", "sequence") if row["peer"] is None else ("group",)
+        if row["operation"] != "barrier":
+            wanted += ("dtype", "element_count", "size_bytes")
+        assert not [name for name in wanted if row[name] is None], (row["operation"], row["mark"])
+    parameters = 2 * (8 * 8 + 8)
+    facts = {(r["operation"], r["mark"]): (r["dtype"], r["element_count"], r["size_bytes"]) for r in rows}
+    # DDP's reducer asks from C++, FSDP and DTensor by functional collectives: none of them passes an entry point.
+    ddp = {
+        value
+        for (operation, mark), value in facts.items()
+        if operation == "all_reduce" and "ddp" in str(mark)
+    }
+    assert ddp == {("float32", parameters, 4 * parameters)}
+    assert facts["all_gather", "fsdp forward"] == ("float32", parameters // 2, 4 * parameters)
+    reduced = {value for (operation, _), value in facts.items() if operation == "reduce_scatter"}
+    assert reduced == {("float32", parameters, 4 * parameters)}
+    assert facts["all_reduce", "tensor parallel forward"] == ("float32", 4 * 8, 4 * 4 * 8)
+    numbers = [row["sequence"] for row in rows if row["peer"] is None]
+    assert numbers == sorted(set(numbers))
 
 
 def test_frameworks_collectives_have_the_programs_lines(run: RunReader) -> None:
