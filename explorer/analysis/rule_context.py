@@ -25,6 +25,8 @@ class RuleContext:
     engine: Engine
     scope: StepScope
     overrides: Mapping[str, float] = field(default_factory=dict)
+    shared: dict[str, Any] = field(default_factory=dict)
+    """What several rules need and one of them has already made, by name."""
 
     def setting(self, rule: Rule, name: str) -> float:
         """The value of a rule's setting. Raises KeyError for a name the rule does not define."""

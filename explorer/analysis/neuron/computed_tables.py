@@ -28,6 +28,19 @@ NEURON_BUSY = Table(
     sort_by=("start_ns",),
 )
 
+NEURON_LANE_TIME = Table(
+    "neuron_lane_time",
+    "How long each lane of each core was busy in all, overlaps counted once: the sums of neuron_busy.",
+    (
+        *_PLACE,
+        Column("lane", "string", "As in neuron_busy"),
+        Column("busy_ns", "int64", "Time the lane was busy", unit="ns"),
+        Column("intervals", "int64", "Stretches without a break", unit="count"),
+        Column("start_ns", "int64", "Start of the first", unit="ns"),
+        Column("end_ns", "int64", "End of the last", unit="ns"),
+    ),
+)
+
 NEURON_OVERLAP = Table(
     "neuron_overlap",
     "How long each combination of lanes was busy at once; the rows of one core sum to its profile's length."
@@ -80,6 +93,7 @@ NEURON_EXPOSED = Table(
 
 NEURON_COMPUTED: dict[str, tuple[Table, str]] = {
     "neuron_busy": (NEURON_BUSY, "explorer.analysis.neuron.lanes"),
+    "neuron_lane_time": (NEURON_LANE_TIME, "explorer.analysis.neuron.lane_time"),
     "neuron_overlap": (NEURON_OVERLAP, "explorer.analysis.neuron.overlap"),
     "neuron_exposed": (NEURON_EXPOSED, "explorer.analysis.neuron.exposed"),
     "neuron_idle": (NEURON_IDLE, "explorer.analysis.neuron.idle"),

@@ -1,6 +1,8 @@
-"""Intersection and difference of sets of intervals."""
+"""Union, intersection and difference of sets of intervals."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -18,6 +20,15 @@ def _sweep(left: Intervals, right: Intervals, wanted: int) -> Intervals:
         return Intervals.of([], [])
     keep = (state[:-1] == wanted) & (times[1:] > times[:-1])
     return Intervals.of(times[:-1][keep], times[1:][keep])
+
+
+def union_of(sets: Sequence[Intervals]) -> Intervals:
+    """Time in any of them."""
+    if not sets:
+        return Intervals.of([], [])
+    return Intervals.of(
+        np.concatenate([each.start_ns for each in sets]), np.concatenate([each.end_ns for each in sets])
+    )
 
 
 def intersect(left: Intervals, right: Intervals) -> Intervals:

@@ -8,19 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from functools import cached_property
 from weakref import WeakKeyDictionary
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from explorer.analysis.engine import Engine
 from explorer.analysis.intervals import Intervals
-from explorer.model.neuron_engines import ENGINE_OF_NAME, ENGINES
+from explorer.analysis.neuron.interval_sets import union_of
+from explorer.model.neuron_engines import COMPUTE_ENGINES, ENGINE_OF_NAME, ENGINES
 
 DMA, SPILL, COLLECTIVE, THROTTLE = "dma", "spill", "collective", "throttle"
 STATIC, SOFTWARE, HARDWARE = "dma_static", "dma_software_dynamic", "dma_hardware_dynamic"
 LANES = (*ENGINES, DMA, STATIC, SOFTWARE, HARDWARE, SPILL, COLLECTIVE, THROTTLE)
+NO_ID = np.iinfo(np.int64).max
 
 SPILL_CONDITION = "(source LIKE '%VIRTUAL%' OR dest LIKE '%VIRTUAL%' OR queue_name ILIKE '%spill%')"
 """A transfer from or to spill space: the reference names it [[VIRTUAL]]; spill queues carry it in their names."""
@@ -28,7 +31,11 @@ SPILL_CONDITION = "(source LIKE '%VIRTUAL%' OR dest LIKE '%VIRTUAL%' OR queue_na
 
 @dataclass
 class CoreLanes:
-    """One physical core of one profile. `offset_ns` turns its device times into the run's."""
+    """One physical core of one profile. `offset_ns` turns its device times into the run's.
+
+    `firsts` has the official id of the instruction that begins each interval of an engine (the smallest of several that start
+    together; NO_ID where it has none).
+    """
 
     rank: int
     profile: str
@@ -36,18 +43,16 @@ class CoreLanes:
     core: int
     offset_ns: int
     lanes: dict[str, Intervals] = field(default_factory=dict)
+    firsts: dict[str, npt.NDArray[np.int64]] = field(default_factory=dict)
 
     def lane(self, name: str) -> Intervals:
         """Busy time of a lane; empty where the profile has none."""
         return self.lanes.get(name) or Intervals.of([], [])
 
-    @property
+    @cached_property
     def compute(self) -> Intervals:
         """Time in which at least one of the four compute engines works."""
-        total = Intervals.of([], [])
-        for name in ENGINES[:4]:
-            total = total.union(self.lane(name))
-        return total
+        return union_of([self.lane(name) for name in COMPUTE_ENGINES])
 
 
 @dataclass(frozen=True)
@@ -91,39 +96,41 @@ def _profile(engine: Engine, key: ProfileKey) -> list[CoreLanes]:
             cores[number] = CoreLanes(key.rank, key.profile, key.device_index, number, key.offset_ns)
         return cores[number]
 
-    def add(lane: str, number: int, start: Any, end: Any) -> None:
+    def add(lane: str, number: int, rows: _Rows) -> None:
         lanes = core(number).lanes
-        found = Intervals.of(start, end)
+        found = Intervals.of(rows.start, rows.end)
         lanes[lane] = lanes[lane].union(found) if lane in lanes else found
 
-    for lane, number, start, end in _groups(engine, key, _INSTRUCTIONS):
-        add(lane, number, start, end)
+    for lane, number, rows in _groups(engine, key, _INSTRUCTIONS):
+        busy = core(number).lanes[lane] = Intervals.of(rows.start, rows.end)
+        core(number).firsts[lane] = _first_ids(busy, rows)
     packets = engine.sql(
         "SELECT count(*) AS n FROM neuron.DmaPacket WHERE rank = $1 AND profile = $2", [key.rank, key.profile]
     ).rows()[0]["n"]
-    for lane, number, start, end in _groups(
+    for lane, number, rows in _groups(
         engine, key, _DMA.format(table="DmaPacket" if packets else "DmaPacketAggregated")
     ):
-        add(DMA, number, start, end)
+        add(DMA, number, rows)
         if lane in (STATIC, SOFTWARE, HARDWARE):
-            add(lane, number, start, end)
-    for lane, number, start, end in _groups(engine, key, _SPILLS):
-        add(lane, number, start, end)
-    for lane, number, start, end in _groups(engine, key, _SHARED):
+            add(lane, number, rows)
+    for lane, number, rows in _groups(engine, key, _SPILLS):
+        add(lane, number, rows)
+    for lane, number, rows in _groups(engine, key, _SHARED):
         for each in [number] if number in cores else sorted(cores) or [0]:
-            add(lane, each, start, end)
+            add(lane, each, rows)
     return [cores[number] for number in sorted(cores)]
 
 
-_WHERE = "rank = $1 AND profile = $2 AND start_ts IS NOT NULL"
+_END = "coalesce(end_ts, start_ts + duration_ns)"
+_WHERE = f"rank = $1 AND profile = $2 AND start_ts IS NOT NULL AND {_END} IS NOT NULL"
 _ENGINE_CODE = (
     "CASE lower(engine) "
     + " ".join(f"WHEN '{text}' THEN {ENGINES.index(name)}" for text, name in ENGINE_OF_NAME.items())
     + " ELSE -1 END"
 )
-_END = "coalesce(end_ts, start_ts + duration_ns)"
 _INSTRUCTIONS = f"""
-    SELECT CAST({_ENGINE_CODE} AS TINYINT) AS lane, CAST(coalesce(pcore_idx, 0) AS INTEGER) AS core, start_ts, {_END} AS end_ts
+    SELECT CAST({_ENGINE_CODE} AS TINYINT) AS lane, CAST(coalesce(pcore_idx, 0) AS INTEGER) AS core, start_ts, {_END} AS end_ts,
+           coalesce(id, {NO_ID}) AS id
     FROM neuron.Instruction WHERE {_WHERE}"""
 _DMA = f"""
     SELECT CAST(CASE queue_type WHEN 'software_dynamic' THEN {LANES.index(SOFTWARE)}
@@ -142,20 +149,49 @@ _SHARED = f"""
     FROM neuron.Throttle WHERE rank = $1 AND profile = $2 AND timestamp IS NOT NULL"""
 
 
-def _groups(engine: Engine, key: ProfileKey, sql: str) -> Iterator[tuple[str, int, Any, Any]]:
-    """(lane, core, starts, ends) of a query's rows, in the run's time; lane '' where it has no name here."""
+@dataclass(frozen=True)
+class _Rows:
+    """Rows of one lane of one core, in the run's time; `id` only of instructions."""
+
+    start: npt.NDArray[np.int64]
+    end: npt.NDArray[np.int64]
+    id: npt.NDArray[np.int64] | None
+
+
+def _groups(engine: Engine, key: ProfileKey, sql: str) -> Iterator[tuple[str, int, _Rows]]:
+    """(lane, core, rows) of a query's rows; lane '' where it has no name here."""
     table = engine.sql(sql, [key.rank, key.profile]).arrow()
     if not table.num_rows:
         return
     lane = table.column("lane").to_numpy()
     core = table.column("core").to_numpy()
-    start = table.column("start_ts").to_numpy() + key.offset_ns
-    end = table.column("end_ts").to_numpy() + key.offset_ns
+    ids = table.column("id").to_numpy() if "id" in table.column_names else None
+    start, end = table.column("start_ts").to_numpy(), table.column("end_ts").to_numpy()
     code = core.astype(np.int32) * 64 + lane
     for value in np.unique(code):
-        chosen = code == value
-        number = int(lane[chosen][0])
-        yield LANES[number] if number >= 0 else "", int(core[chosen][0]), start[chosen], end[chosen]
+        chosen = np.flatnonzero(code == value)
+        number = int(lane[chosen[0]])
+        yield (
+            LANES[number] if number >= 0 else "",
+            int(core[chosen[0]]),
+            _Rows(
+                start[chosen] + key.offset_ns,
+                end[chosen] + key.offset_ns,
+                None if ids is None else ids[chosen],
+            ),
+        )
+
+
+def _first_ids(busy: Intervals, rows: _Rows) -> npt.NDArray[np.int64]:
+    """For each interval, the smallest id of the rows that start with it."""
+    assert rows.id is not None
+    order = np.argsort(rows.start, kind="stable")
+    start, ids = rows.start[order], rows.id[order]
+    if not len(start):
+        return ids
+    begins = np.flatnonzero(np.r_[True, start[1:] > start[:-1]])
+    smallest = np.minimum.reduceat(ids, begins)
+    return smallest[np.searchsorted(start[begins], busy.start_ns)]
 
 
 def compute(engine: Engine) -> pa.Table:

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from explorer.analysis.engine import Engine
-from explorer.analysis.intervals import Intervals
+from explorer.analysis.neuron.interval_sets import union_of
 from explorer.analysis.neuron.lanes import COLLECTIVE, DMA, THROTTLE, CoreLanes, core_lanes
 from explorer.model.neuron_engines import COMPUTE_ENGINES
 
@@ -32,10 +32,7 @@ def together(cores: list[CoreLanes]) -> CoreLanes:
     first = cores[0]
     whole = CoreLanes(first.rank, first.profile, first.device_index, WHOLE, first.offset_ns)
     for name in {name for core in cores for name in core.lanes}:
-        total = Intervals.of([], [])
-        for core in cores:
-            total = total.union(core.lane(name))
-        whole.lanes[name] = total
+        whole.lanes[name] = union_of([core.lane(name) for core in cores])
     return whole
 
 

@@ -9,8 +9,9 @@ from typing import Any
 from explorer.analysis.engine import literal
 from explorer.analysis.intervals import Intervals
 from explorer.analysis.neuron.exposed import exposed
-from explorer.analysis.neuron.interval_sets import clip, intersect
+from explorer.analysis.neuron.interval_sets import clip, subtract
 from explorer.analysis.neuron.lanes import CoreLanes, core_lanes
+from explorer.analysis.neuron.line_sums import LineSums
 from explorer.analysis.neuron.overlap import profile_window, together
 from explorer.analysis.rule_context import RuleContext
 from explorer.model.finding import Saving
@@ -21,6 +22,13 @@ class NeuronScope:
     """The device profiles of the rank in scope."""
 
     context: RuleContext
+
+    @classmethod
+    def of(cls, context: RuleContext) -> NeuronScope:
+        """The one that all Neuron rules of a context share."""
+        known = context.shared.setdefault("neuron", cls(context))
+        assert isinstance(known, cls)
+        return known
 
     @cached_property
     def cores(self) -> list[CoreLanes]:
@@ -43,14 +51,18 @@ class NeuronScope:
 
     def exposed(self, core: CoreLanes) -> dict[str, Intervals]:
         """When the core computes nothing, by what goes on meanwhile."""
-        return exposed(core, self.window(core))
+        key = (core.profile, core.core)
+        if key not in self._exposed:
+            self._exposed[key] = exposed(core, self.window(core))
+        return self._exposed[key]
+
+    @cached_property
+    def _exposed(self) -> dict[tuple[str, int], dict[str, Intervals]]:
+        return {}
 
     def without_compute(self, core: CoreLanes, intervals: Intervals) -> Intervals:
         """The part of intervals in which no compute engine of the core works."""
-        nothing = Intervals.of([], [])
-        for each in self.exposed(core).values():
-            nothing = nothing.union(each)
-        return intersect(clip(intervals, *self.window(core)), nothing)
+        return subtract(clip(intervals, *self.window(core)), core.compute)
 
     @cached_property
     def steps(self) -> int:
@@ -98,17 +110,29 @@ class NeuronScope:
     def gap_lines(self, core: CoreLanes, condition: str) -> dict[int, int]:
         """Lines of the instructions that waited in these gaps, with the waiting time per step, worst first."""
         return self.lines(
-            f"""SELECT l.site_id, g.duration_ns * l.share AS ns FROM neuron_idle g
-            JOIN event_lines l ON l.rank = g.rank AND l.event_id = g.event_id
-            WHERE {self.place(core, "g")} AND ({condition})"""
+            f"""SELECT event_id, duration_ns AS ns FROM neuron_idle
+            WHERE {self.place(core)} AND event_id IS NOT NULL AND ({condition})"""
+        )
+
+    def engine_lines(self, core: CoreLanes, engine: str) -> dict[int, int]:
+        """Lines of the instructions of one engine of a core, with their time per step, worst first."""
+        return self.lines(
+            f"""SELECT e.event_id, e.duration_ns AS ns FROM events e JOIN tracks t USING (rank, track_id)
+            WHERE {self.context.where()} AND e.category = 'instruction' AND {self.on_engine(core, engine)}"""
         )
 
     def lines(self, rows: str) -> dict[int, int]:
-        """Sum rows of (site_id, ns) into time per step and line, worst first, five at most."""
-        found = self.context.rows(
-            f"SELECT site_id, sum(ns) AS ns FROM ({rows}) WHERE site_id IS NOT NULL GROUP BY site_id ORDER BY ns DESC, site_id LIMIT 5"
-        )
-        return {row["site_id"]: self.per_step(row["ns"]) for row in found}
+        """Sum rows of (event_id, ns) into time per step and line, worst first, five at most."""
+        table = self.context.engine.sql(
+            f"SELECT event_id, CAST(ns AS DOUBLE) AS ns FROM ({rows}) WHERE ns IS NOT NULL"
+        ).arrow()
+        found = self._line_sums.by_site(table.column("event_id").to_numpy(), table.column("ns").to_numpy())
+        worst_first = sorted(found.items(), key=lambda item: (-item[1], item[0]))
+        return {site: self.per_step(ns) for site, ns in worst_first[:5]}
+
+    @cached_property
+    def _line_sums(self) -> LineSums:
+        return LineSums(self.context.engine, self.context.scope.rank)
 
     def summary(self, core: CoreLanes) -> dict[str, Any]:
         """The profile's Summary row; {} without one."""

@@ -11,7 +11,7 @@ from explorer.analysis.rule_context import RuleContext
 
 
 def check(context: RuleContext) -> Sequence[Draft]:
-    scope = NeuronScope(context)
+    scope = NeuronScope.of(context)
     condition = f'"like" >= {context.setting(RULE, "alike"):.0f} AND over_median >= {context.setting(RULE, "over_median")}'
     candidates = []
     for core in scope.logical:

@@ -12,7 +12,7 @@ from explorer.analysis.rule_context import RuleContext
 
 
 def check(context: RuleContext) -> Sequence[Draft]:
-    scope = NeuronScope(context)
+    scope = NeuronScope.of(context)
     candidates = []
     for core in scope.cores:
         window = scope.window(core)
@@ -36,11 +36,17 @@ def check(context: RuleContext) -> Sequence[Draft]:
   sum(duration_ns) FILTER (WHERE lane = '{SOFTWARE}') / sum(duration_ns) FILTER (WHERE lane = '{DMA}') AS software_share
 FROM neuron_busy WHERE {place}""",
     )
-    queues = f"SELECT queue FROM neuron_dma WHERE {scope.profile(core)} AND core = {core.core} AND queue_type = 'software_dynamic'"
+    queues = [
+        row["queue"]
+        for row in context.rows(
+            f"""SELECT queue FROM neuron_dma WHERE {scope.profile(core)} AND core = {core.core}
+            AND queue_type = 'software_dynamic' AND queue IS NOT NULL ORDER BY queue"""
+        )
+    ]
     return [
         Draft(
             title=f"DMA of {name_of(core)} is mostly software-dynamic",
-            line_times_ns=scope.gap_lines(core, f"blocker IN ({queues})"),
+            line_times_ns=scope.gap_lines(core, context.in_texts("blocker", queues)) if queues else {},
             saving=bound(time_ns, 0.3, 0.1),
             evidence=[evidence],
             advice="Make the access pattern known at compile time (static shapes and offsets), or use hardware descriptor generation, "

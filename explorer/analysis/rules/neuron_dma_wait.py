@@ -10,7 +10,7 @@ from explorer.analysis.rule_context import RuleContext
 
 
 def check(context: RuleContext) -> Sequence[Draft]:
-    scope = NeuronScope(context)
+    scope = NeuronScope.of(context)
     found = worst([(scope.exposed(core)["dma"].total_ns, core) for core in scope.cores])
     if found is None:
         return []

@@ -17,7 +17,7 @@ _ADVICE = {
 
 
 def check(context: RuleContext) -> Sequence[Draft]:
-    scope = NeuronScope(context)
+    scope = NeuronScope.of(context)
     drafts = []
     for name, advice in _ADVICE.items():
         found = []
@@ -50,11 +50,7 @@ FROM engines WHERE {scope.profile(core)} AND core = {core.core}""",
         drafts.append(
             Draft(
                 title=f"{name_of(core)} is bound by its {name} engine",
-                line_times_ns=scope.lines(
-                    f"""SELECT l.site_id, e.duration_ns * l.share AS ns FROM events e JOIN tracks t USING (rank, track_id)
-                    JOIN event_lines l ON l.rank = e.rank AND l.event_id = e.event_id
-                    WHERE {context.where()} AND e.category = 'instruction' AND {scope.on_engine(core, name)}"""
-                ),
+                line_times_ns=scope.engine_lines(core, name),
                 saving=bound(time_ns, 0.4, 0.1),
                 evidence=[evidence],
                 advice=advice,

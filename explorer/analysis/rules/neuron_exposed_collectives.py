@@ -10,7 +10,7 @@ from explorer.analysis.rule_context import RuleContext
 
 
 def check(context: RuleContext) -> Sequence[Draft]:
-    scope = NeuronScope(context)
+    scope = NeuronScope.of(context)
     found = worst([(scope.exposed(core)["collective"].total_ns, core) for core in scope.logical])
     if found is None:
         return []
@@ -28,9 +28,7 @@ def check(context: RuleContext) -> Sequence[Draft]:
         f"SELECT e.event_id FROM events e WHERE {context.where()} AND e.category = 'collective' ORDER BY e.duration_ns DESC",
     )
     lines = scope.lines(
-        f"""SELECT l.site_id, e.duration_ns * l.share AS ns FROM events e
-        JOIN event_lines l ON l.rank = e.rank AND l.event_id = e.event_id
-        WHERE {context.where()} AND e.category = 'collective'"""
+        f"SELECT e.event_id, e.duration_ns AS ns FROM events e WHERE {context.where()} AND e.category = 'collective'"
     )
     return [
         Draft(

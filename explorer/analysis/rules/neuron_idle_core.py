@@ -10,7 +10,7 @@ from explorer.analysis.rule_context import RuleContext
 
 
 def check(context: RuleContext) -> Sequence[Draft]:
-    scope = NeuronScope(context)
+    scope = NeuronScope.of(context)
     found = worst([(scope.exposed(core)["idle"].total_ns, core) for core in scope.logical])
     if found is None:
         return []
@@ -29,9 +29,8 @@ def check(context: RuleContext) -> Sequence[Draft]:
         f"SELECT event_id FROM neuron_idle WHERE {causes} AND event_id IS NOT NULL ORDER BY duration_ns DESC",
     )
     lines = scope.lines(
-        f"""SELECT l.site_id, g.duration_ns * l.share AS ns FROM neuron_idle g
-        JOIN event_lines l ON l.rank = g.rank AND l.event_id = g.event_id
-        WHERE g.{causes.replace("AND ", "AND g.")} AND g.cause IN ('unknown', 'engine')"""
+        f"""SELECT event_id, duration_ns AS ns FROM neuron_idle
+        WHERE {causes} AND event_id IS NOT NULL AND cause IN ('unknown', 'engine')"""
     )
     return [
         Draft(

@@ -12,7 +12,7 @@ from explorer.analysis.rule_context import RuleContext
 
 
 def check(context: RuleContext) -> Sequence[Draft]:
-    scope = NeuronScope(context)
+    scope = NeuronScope.of(context)
     limit = context.setting(RULE, "delay_ns")
 
     def delays(core: CoreLanes) -> str:
@@ -40,9 +40,8 @@ FROM neuron.CcOp WHERE {scope.profile(core)}""",
         f"SELECT e.event_id FROM events e WHERE {context.where()} AND e.category = 'collective' ORDER BY e.start_ns",
     )
     lines = scope.lines(
-        f"""SELECT l.site_id, c.cc_trigger_start_delay * l.share AS ns FROM neuron.CcOp c
+        f"""SELECT e.event_id, c.cc_trigger_start_delay AS ns FROM neuron.CcOp c
         JOIN events e ON e.rank = c.rank AND e.category = 'collective' AND e.start_ns = c.start_ts + ({core.offset_ns})
-        JOIN event_lines l ON l.rank = e.rank AND l.event_id = e.event_id
         WHERE {scope.profile(core, "c")} AND c.cc_trigger_start_delay >= {limit:.0f}"""
     )
     return [

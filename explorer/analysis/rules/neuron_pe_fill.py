@@ -11,7 +11,7 @@ from explorer.analysis.rule_context import RuleContext
 
 
 def check(context: RuleContext) -> Sequence[Draft]:
-    scope = NeuronScope(context)
+    scope = NeuronScope.of(context)
     worst: tuple[float, CoreLanes] | None = None
     for core in scope.cores:
         row = context.row(
@@ -35,11 +35,7 @@ FROM neuron_bounds WHERE {scope.profile(core)} AND core = {core.core}""",
     time_ns = scope.per_step(row["compute_ns"] - row["ideal_ns"])
     if time_ns < context.setting(RULE, "lost_share") * context.scope.mean_ns:
         return []
-    lines = scope.lines(
-        f"""SELECT l.site_id, e.duration_ns * l.share AS ns FROM events e JOIN tracks t USING (rank, track_id)
-        JOIN event_lines l ON l.rank = e.rank AND l.event_id = e.event_id
-        WHERE {context.where()} AND e.category = 'instruction' AND {scope.on_engine(core, "Tensor")}"""
-    )
+    lines = scope.engine_lines(core, "Tensor")
     return [
         Draft(
             title=f"Matmuls of {name_of(core)} fill the array badly",

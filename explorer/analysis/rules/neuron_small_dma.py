@@ -10,7 +10,7 @@ from explorer.analysis.rule_context import RuleContext
 
 
 def check(context: RuleContext) -> Sequence[Draft]:
-    scope = NeuronScope(context)
+    scope = NeuronScope.of(context)
     limit = context.setting(RULE, "small_bytes")
     condition = f"""cause IN ('dma', 'input') AND blocker IN (SELECT queue FROM neuron_dma d WHERE d.rank = {context.scope.rank}
   AND d.profile = neuron_idle.profile AND d.core = neuron_idle.core GROUP BY queue
@@ -35,7 +35,7 @@ GROUP BY queue, queue_type HAVING sum(transfer_bytes) / sum(transfers) < {limit:
     return [
         Draft(
             title=f"{name_of(core)} waits for small DMA transfers",
-            line_times_ns=scope.gap_lines(core, condition.replace("neuron_idle.", "g.")),
+            line_times_ns=scope.gap_lines(core, condition),
             saving=bound(idle_ns, 0.8 if severe else 0.6),
             evidence=[evidence],
             advice="Move more bytes per transfer: load whole tiles (32 KiB or more, rows of at least 2 KiB contiguous), load once outside the "

@@ -10,7 +10,7 @@ from explorer.analysis.rule_context import RuleContext
 
 
 def check(context: RuleContext) -> Sequence[Draft]:
-    scope = NeuronScope(context)
+    scope = NeuronScope.of(context)
     condition = "cause = 'spill'"
     found = worst([(scope.without_compute(c, scope.gaps(c, condition)).total_ns, c) for c in scope.cores])
     if found is None:

@@ -13,7 +13,7 @@ from explorer.model.finding import Saving
 
 
 def check(context: RuleContext) -> Sequence[Draft]:
-    scope = NeuronScope(context)
+    scope = NeuronScope.of(context)
     found = worst(
         [
             (intersect(clip(core.lane(THROTTLE), *scope.window(core)), core.lane("Tensor")).total_ns, core)
@@ -43,10 +43,9 @@ FROM neuron.Throttle WHERE {scope.profile(core)} AND coalesce(pcore_idx, {core.c
     if time_ns < context.setting(RULE, "lost_share") * context.scope.mean_ns:
         return []
     lines = scope.lines(
-        f"""SELECT l.site_id, e.duration_ns * l.share * {lost} AS ns FROM ({both}) x
+        f"""SELECT e.event_id, e.duration_ns * {lost} AS ns FROM ({both}) x
         JOIN (SELECT e.* FROM events e JOIN tracks t USING (rank, track_id) WHERE e.category = 'instruction' AND {scope.on_engine(core, "Tensor")}) e
-          ON e.start_ns >= x.start_ns AND e.start_ns < x.start_ns + x.duration_ns
-        JOIN event_lines l ON l.rank = e.rank AND l.event_id = e.event_id"""
+          ON e.start_ns >= x.start_ns AND e.start_ns < x.start_ns + x.duration_ns"""
     )
     return [
         Draft(

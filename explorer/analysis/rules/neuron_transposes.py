@@ -11,12 +11,12 @@ from explorer.analysis.rule_context import RuleContext
 
 
 def check(context: RuleContext) -> Sequence[Draft]:
-    scope = NeuronScope(context)
+    scope = NeuronScope.of(context)
     candidates = []
     for core in scope.cores:
         row = context.row(
-            f"""SELECT sum(adjusted_flops) FILTER (WHERE upper(tensor_instruction_type) = 'TRANSPOSE')::DOUBLE / nullif(sum(adjusted_flops), 0) AS share
-            FROM neuron.Instruction WHERE {scope.profile(core)} AND coalesce(pcore_idx, 0) = {core.core}"""
+            f"""SELECT sum(transpose_flops)::DOUBLE / nullif(sum(adjusted_flops), 0) AS share
+            FROM neuron_work WHERE {scope.profile(core)} AND core = {core.core}"""
         )
         if (row["share"] or 0) >= context.setting(RULE, "flops_share"):
             time = context.row(
@@ -41,8 +41,7 @@ FROM neuron.Instruction WHERE {scope.profile(core)} AND coalesce(pcore_idx, 0) =
         Draft(
             title=f"Transposes on the Tensor engine of {name_of(core)}",
             line_times_ns=scope.lines(
-                f"""SELECT l.site_id, e.duration_ns * l.share AS ns FROM ({_transposes(scope, core)}) e
-                JOIN event_lines l ON l.rank = {core.rank} AND l.event_id = e.event_id"""
+                f"SELECT event_id, duration_ns AS ns FROM ({_transposes(scope, core)})"
             ),
             saving=bound(time_ns, 0.6, 0.2),
             evidence=[evidence],

@@ -15,7 +15,7 @@ from explorer.model.finding import Saving
 
 
 def check(context: RuleContext) -> Sequence[Draft]:
-    scope = NeuronScope(context)
+    scope = NeuronScope.of(context)
     factor = context.setting(RULE, "repeat_factor")
     candidates = []
     for core in scope.cores:
@@ -49,10 +49,7 @@ FROM neuron.TensorInfo WHERE {scope.profile(core)} AND load_to_sbuf_repeat_facto
     time_ns = scope.per_step(found[0] * (1 - 1 / repeat))
     if time_ns < context.setting(RULE, "exposed_share") * context.scope.mean_ns:
         return []
-    lines = scope.lines(
-        f"""SELECT l.site_id, e.duration_ns * l.share AS ns FROM ({_loads(scope, core, names)}) e
-        JOIN event_lines l ON l.rank = {core.rank} AND l.event_id = e.event_id"""
-    )
+    lines = scope.lines(f"SELECT event_id, duration_ns AS ns FROM ({_loads(scope, core, names)})")
     return [
         Draft(
             title=f"{name_of(core)} loads the same data again and again",

@@ -1,5 +1,5 @@
 -- engines: how busy each engine of each physical core was: interval union, so that overlapping instructions count once.
--- Needs: neuron.Instruction, neuron_busy
+-- Needs: neuron_work, neuron_lane_time
 -- Columns
 --   rank INTEGER - Process rank
 --   profile VARCHAR - Device profile
@@ -16,28 +16,13 @@
 --   raw_flops BIGINT flop Sum of raw_flops
 --   hbm_bytes BIGINT bytes HBM bytes read and written by instructions
 WITH spans AS (
-    SELECT rank, profile, max(start_ns + duration_ns) - min(start_ns) AS window_ns
-    FROM neuron_busy WHERE lane <> 'throttle' GROUP BY rank, profile
-), busy AS (
-    SELECT rank, profile, device, core, lane AS engine, sum(duration_ns)::BIGINT AS active_ns
-    FROM neuron_busy WHERE lane IN ('Tensor', 'Vector', 'Scalar', 'GpSimd', 'Sync') GROUP BY ALL
-), names AS (
-    SELECT * FROM (VALUES ('tensor', 'Tensor'), ('pe', 'Tensor'), ('vector', 'Vector'), ('dve', 'Vector'),
-        ('scalar', 'Scalar'), ('act', 'Scalar'), ('activation', 'Scalar'), ('gpsimd', 'GpSimd'), ('pool', 'GpSimd'),
-        ('sync', 'Sync'), ('sp', 'Sync')) AS n(spelling, engine)
-), counted AS (
-    SELECT rank, profile, coalesce(pcore_idx, 0)::INTEGER AS core, engine AS spelling, count(*) AS instructions,
-           sum(coalesce(duration_ns, end_ts - start_ts)) AS instruction_ns, sum(evt_wait_time_ns) AS wait_ns,
-           sum(raw_flops) AS raw_flops, sum(coalesce(hbm_read_bytes, 0) + coalesce(hbm_write_bytes, 0)) AS hbm_bytes
-    FROM neuron.Instruction GROUP BY ALL
-), sums AS (
-    SELECT c.rank, c.profile, c.core, coalesce(n.engine, c.spelling) AS engine, sum(c.instructions)::BIGINT AS instructions,
-           sum(c.instruction_ns)::BIGINT AS instruction_ns, sum(c.wait_ns)::BIGINT AS wait_ns,
-           sum(c.raw_flops)::BIGINT AS raw_flops, sum(c.hbm_bytes)::BIGINT AS hbm_bytes
-    FROM counted AS c LEFT JOIN names AS n ON n.spelling = lower(c.spelling)
-    GROUP BY ALL
+    SELECT rank, profile, max(end_ns) - min(start_ns) AS window_ns
+    FROM neuron_lane_time WHERE lane <> 'throttle' GROUP BY rank, profile
 )
-SELECT b.rank, b.profile, b.device, b.core, b.engine, w.window_ns, b.active_ns, b.active_ns / w.window_ns AS active_share,
-       w.window_ns - b.active_ns AS idle_ns, s.instructions, s.instruction_ns, s.wait_ns, s.raw_flops, s.hbm_bytes
-FROM busy AS b JOIN spans AS w USING (rank, profile) LEFT JOIN sums AS s USING (rank, profile, core, engine)
-ORDER BY b.rank, b.device, b.profile, b.core, b.active_ns DESC
+SELECT b.rank, b.profile, b.device, b.core, b.lane AS engine, w.window_ns, b.busy_ns AS active_ns, b.busy_ns / w.window_ns AS active_share,
+       w.window_ns - b.busy_ns AS idle_ns, s.instructions, s.instruction_ns, s.wait_ns, s.raw_flops,
+       coalesce(s.hbm_read_bytes, 0) + coalesce(s.hbm_write_bytes, 0) AS hbm_bytes
+FROM neuron_lane_time AS b JOIN spans AS w USING (rank, profile)
+LEFT JOIN neuron_work AS s ON s.rank = b.rank AND s.profile = b.profile AND s.core = b.core AND s.engine = b.lane
+WHERE b.lane IN ('Tensor', 'Vector', 'Scalar', 'GpSimd', 'Sync')
+ORDER BY b.rank, b.device, b.profile, b.core, active_ns DESC

@@ -1,7 +1,7 @@
 -- neuron_bounds: lower bounds of each core's time, from what its profile moved and computed; the largest one binds.
 -- A gap between a bound and its ideal is room, not a promise: removing one wait often uncovers another.
 -- Definitions: the public profiling skills of AWS (performance bounds).
--- Needs: neuron.Instruction, neuron.DmaPacket, neuron.DmaPacketAggregated, neuron.TensorInfo, neuron.Metadata, neuron_busy
+-- Needs: neuron_work, neuron_lane_time, neuron.DmaPacket, neuron.DmaPacketAggregated, neuron.TensorInfo, neuron.Metadata
 -- Columns
 --   rank INTEGER - Process rank
 --   profile VARCHAR - Device profile
@@ -20,10 +20,8 @@
 --   bound_ns BIGINT ns That bound
 --   speedup_limit DOUBLE ratio total_ns of bound_ns: what perfect overlap would give
 WITH spans AS (
-    SELECT rank, profile, max(start_ns + duration_ns) - min(start_ns) AS total_ns
-    FROM neuron_busy WHERE lane <> 'throttle' GROUP BY rank, profile
-), lanes AS (
-    SELECT rank, profile, device, core, lane, sum(duration_ns)::BIGINT AS busy_ns FROM neuron_busy GROUP BY ALL
+    SELECT rank, profile, max(end_ns) - min(start_ns) AS total_ns
+    FROM neuron_lane_time WHERE lane <> 'throttle' GROUP BY rank, profile
 ), facts AS (
     SELECT rank, profile, max(dma_ddr_bandwidth) AS bandwidth,
            max(tensor_engine_num_rows * tensor_engine_num_cols * 2 * tensor_engine_clock_freq) AS flop_per_ns
@@ -38,17 +36,15 @@ WITH spans AS (
     SELECT rank, profile, coalesce(pcore_idx, 0)::INTEGER AS core, sum(size) AS size
     FROM neuron.TensorInfo WHERE type IN ('IN', 'OUT') GROUP BY ALL
 ), work AS (
-    SELECT rank, profile, coalesce(pcore_idx, 0)::INTEGER AS core,
-           sum(adjusted_flops) FILTER (WHERE opcode ILIKE '%matmul%') AS flops,
-           sum(adjusted_flops) FILTER (WHERE opcode ILIKE '%matmul%' AND upper(tensor_instruction_type) = 'TRANSPOSE') AS transposes
-    FROM neuron.Instruction GROUP BY ALL
+    SELECT rank, profile, core, sum(matmul_flops) AS flops, sum(matmul_transpose_flops) AS transposes
+    FROM neuron_work GROUP BY ALL
 ), wide AS (
     SELECT rank, profile, device, core,
            coalesce(max(busy_ns) FILTER (WHERE lane = 'dma'), 0) AS memory_ns,
            coalesce(max(busy_ns) FILTER (WHERE lane = 'Tensor'), 0) AS compute_ns,
            coalesce(max(busy_ns) FILTER (WHERE lane IN ('Tensor', 'Vector', 'Scalar', 'GpSimd')), 0) AS pipeline_ns,
            arg_max(lane, busy_ns) FILTER (WHERE lane IN ('Tensor', 'Vector', 'Scalar', 'GpSimd')) AS busiest_engine
-    FROM lanes GROUP BY ALL
+    FROM neuron_lane_time GROUP BY ALL
 ), bounds AS (
     SELECT w.rank, w.profile, w.device, w.core, s.total_ns, w.memory_ns,
            round(1e9 * coalesce(p.moved, b.moved) / f.bandwidth)::BIGINT AS memory_ideal_ns,

@@ -1,7 +1,7 @@
 -- neuron_utilization: MFU, HFU, MBU and arithmetic intensity of each profile, by the schema reference's formulas.
 -- Flops and bytes come from Summary where it has them, else from the instructions; the peak is that of all physical cores
 -- that ran, bandwidth that of the profile's Metadata.
--- Needs: neuron.Instruction, neuron.Summary, neuron.Metadata, neuron_busy
+-- Needs: neuron_work, neuron_lane_time, neuron.Summary, neuron.Metadata
 -- Columns
 --   rank INTEGER - Process rank
 --   profile VARCHAR - Device profile
@@ -24,13 +24,13 @@
 --   mbu DOUBLE share HBM bandwidth utilisation
 --   useful_share DOUBLE share Model flops of hardware flops
 WITH spans AS (
-    SELECT rank, profile, any_value(device) AS device, max(start_ns + duration_ns) - min(start_ns) AS active_ns
-    FROM neuron_busy WHERE lane <> 'throttle' GROUP BY rank, profile
+    SELECT rank, profile, any_value(device) AS device, max(end_ns) - min(start_ns) AS active_ns
+    FROM neuron_lane_time WHERE lane <> 'throttle' GROUP BY rank, profile
 ), work AS (
-    SELECT rank, profile, count(DISTINCT coalesce(pcore_idx, 0)) AS cores, sum(adjusted_flops)::DOUBLE AS flops,
-           sum(adjusted_flops) FILTER (WHERE upper(tensor_instruction_type) = 'TRANSPOSE')::DOUBLE AS transposes,
-           sum(hbm_read_bytes)::DOUBLE AS read_bytes, sum(hbm_write_bytes)::DOUBLE AS write_bytes
-    FROM neuron.Instruction GROUP BY rank, profile
+    SELECT rank, profile, count(DISTINCT core) AS cores, sum(adjusted_flops)::DOUBLE AS flops,
+           sum(transpose_flops)::DOUBLE AS transposes, sum(hbm_read_bytes)::DOUBLE AS read_bytes,
+           sum(hbm_write_bytes)::DOUBLE AS write_bytes
+    FROM neuron_work GROUP BY rank, profile
 ), said AS (
     SELECT rank, profile, max(total_time) AS total_s, max(hardware_flops)::DOUBLE AS flops,
            max(CASE WHEN isnan(transpose_flops::DOUBLE) THEN 0 ELSE transpose_flops END)::DOUBLE AS transposes,
