@@ -29,10 +29,19 @@ class Engine:
         reader: the run.
         memory_limit: as DuckDB writes it; beyond it DuckDB spills to a temporary directory.
         threads: worker threads; None: all cores.
+        rolled_up: read the roll-ups that lie in the run in place of what they are made from.
     """
 
-    def __init__(self, reader: RunReader, *, memory_limit: str = "2GB", threads: int | None = None) -> None:
+    def __init__(
+        self,
+        reader: RunReader,
+        *,
+        memory_limit: str = "2GB",
+        threads: int | None = None,
+        rolled_up: bool = True,
+    ) -> None:
         self.reader = reader
+        self.rolled_up = rolled_up
         self.connection = duckdb.connect(":memory:")
         self._lock = threading.RLock()
         self._spill = os.path.join(tempfile.gettempdir(), f"neuron-explorer-{uuid.uuid4().hex}")
@@ -43,7 +52,11 @@ class Engine:
         if threads:
             self.connection.execute(f"SET threads={int(threads)}")
         self.relations = Relations(
-            reader, self.connection, direct=True, compute=lambda name: compute(name, self)
+            reader,
+            self.connection,
+            direct=True,
+            compute=lambda name: compute(name, self),
+            rolled_up=rolled_up,
         )
 
     def sql(self, text: str, parameters: Any = None, schema: str = "neuron-explorer/query/1") -> Result:

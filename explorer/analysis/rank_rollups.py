@@ -10,7 +10,9 @@ from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
 
-from explorer.analysis.rollup import is_rolled_up, roll_up
+from explorer.analysis.gathered_rollups import gather
+from explorer.analysis.rollup import roll_up, rolled_up
+from explorer.store.arrow_alone import keep_pandas_out
 from explorer.store.reader import RunReader
 
 _FEWEST_FOR_PROCESSES = 4
@@ -20,7 +22,7 @@ _FEWEST_FOR_PROCESSES = 4
 def roll_up_ranks(
     directory: str, *, processes: int | None = None, scheduler: str | None = None
 ) -> list[tuple[int, str]]:
-    """Make the roll-ups of every finished rank that has none.
+    """Make the roll-ups of every finished rank that has none, and gather those of all ranks.
 
     Args:
         directory: the run, local or any URL that fsspec opens (with a scheduler: reachable from its workers).
@@ -31,31 +33,38 @@ def roll_up_ranks(
         (rank, reason) of the ranks whose roll-ups could not be made; whatever the reason, the run stays as it was.
     """
     reader = RunReader(directory)
-    ranks = [
-        rank for rank in reader.ranks if reader.manifests[rank].finished and not is_rolled_up(reader, rank)
-    ]
-    if scheduler is not None:
-        from explorer.store.cluster import each
-
-        outcome = each(scheduler, one_rank, [(directory, rank) for rank in ranks])
-        return [(rank, error) for rank, (_, error) in zip(ranks, outcome) if error is not None]
+    there = rolled_up(reader)
+    ranks = [rank for rank in reader.ranks if reader.manifests[rank].finished and rank not in there]
     count = min(processes or os.cpu_count() or 1, len(ranks))
-    if count < 2 or len(ranks) < _FEWEST_FOR_PROCESSES:
-        return _here(directory, ranks)
-    return _in_processes(directory, ranks, count)
+    if scheduler is not None:
+        failed = _on_cluster(scheduler, directory, ranks)
+    elif count < 2 or len(ranks) < _FEWEST_FOR_PROCESSES:
+        failed = _here(directory, ranks)
+    else:
+        failed = _in_processes(directory, ranks, count)
+    gather(reader)
+    return failed
 
 
 def one_rank(directory: str, rank: int) -> int:
-    """Make one rank's roll-ups; returns the rank."""
+    """Make one rank's roll-ups; returns the rank. For a process of its own: it does without pandas."""
+    keep_pandas_out()
     roll_up(RunReader(directory, ranks=[rank]), [rank])
     return rank
+
+
+def _on_cluster(scheduler: str, directory: str, ranks: Sequence[int]) -> list[tuple[int, str]]:
+    from explorer.store.cluster import each
+
+    outcome = each(scheduler, one_rank, [(directory, rank) for rank in ranks])
+    return [(rank, error) for rank, (_, error) in zip(ranks, outcome) if error is not None]
 
 
 def _here(directory: str, ranks: Sequence[int]) -> list[tuple[int, str]]:
     failed = []
     for rank in ranks:
         try:
-            one_rank(directory, rank)
+            roll_up(RunReader(directory, ranks=[rank]), [rank])
         except Exception as error:
             failed.append((rank, f"{type(error).__name__}: {error}"))
     return failed

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 import duckdb
 
 from explorer.analysis.computed import COMPUTED
+from explorer.analysis.gathered_rollups import SMALL_TABLES, gathered
 from explorer.analysis.neuron.computed_tables import NEURON_COMPUTED
 from explorer.analysis.neuron_relations import NeuronRelations
 from explorer.analysis.quoting import identifier, literal
+from explorer.analysis.rollup import KEPT_VIEWS, PLACE, ROLLUPS, load_view
 from explorer.analysis.view import all_views
 from explorer.model.schema import Table
 from explorer.model.tables import TABLES
@@ -42,6 +44,9 @@ KEPT = frozenset(
         "neuron_bounds",
         "neuron_dma",
         "neuron_work",
+        "collectives_matched",
+        "collective_waits",
+        "rank_waits",
     )
 )
 """Views that several others read in one answer: made once and kept."""
@@ -60,6 +65,13 @@ def typed_nulls(spec: Table) -> str:
     return ", ".join(
         f"NULL::{SQL_TYPES[column.type]} AS {identifier(column.name)}" for column in spec.columns
     )
+
+
+def _order_of(name: str) -> str:
+    """The order of a kept view's rows."""
+    if name == "run_health":
+        return "CASE severity WHEN 'error' THEN 0 WHEN 'warning' THEN 1 ELSE 2 END, rank, kind"
+    return f"rank, {PLACE}"
 
 
 def deduplicated(table: str, source: str) -> str:
@@ -85,6 +97,7 @@ class Relations:
         direct: DuckDB reads the local files itself; False: it sees them only as registered pyarrow datasets, which
             works without access to the file system.
         compute: makes a computed table (`explorer.analysis.computed`) when a statement first names it.
+        rolled_up: read the roll-ups that lie in the run in place of what they are made from.
     """
 
     def __init__(
@@ -94,8 +107,10 @@ class Relations:
         *,
         direct: bool,
         compute: Callable[[str], pa.Table],
+        rolled_up: bool = True,
     ) -> None:
         self._compute = compute
+        self._rolled_up = rolled_up
         self.reader = reader
         self._connection = connection
         self._direct = direct and reader.location.is_local
@@ -162,11 +177,14 @@ class Relations:
         if self._neuron.has(name):
             self._neuron.make(name)
             return
-        for need in self._views[name].needs if name in self._views and name not in self._tables else ():
-            self._make(need)
         if name in self._listed:
             self._connection.execute(f"DROP VIEW {identifier(name)}")
             self._listed.discard(name)
+        if self._rolled_up and self._make_from_rollup(name):
+            self._made.add(name)
+            return
+        for need in self._views[name].needs if name in self._views and name not in self._tables else ():
+            self._make(need)
         # Marked first: what computes a table may name it. Unmarked when making it fails or is interrupted.
         self._made.add(name)
         try:
@@ -181,6 +199,37 @@ class Relations:
         except BaseException:
             self._made.discard(name)
             raise
+
+    def _make_from_rollup(self, name: str) -> bool:
+        """Read what the run keeps in place of a table or view, where it does: one file of all ranks, or one of each."""
+        is_view = name in KEPT_VIEWS
+        if not is_view and name not in ROLLUPS and name not in SMALL_TABLES:
+            return False
+        if path := gathered(self.reader, name):
+            source = self._file(name, path)
+        elif is_view and (kept := load_view(self.reader, name)) is not None:
+            self._connection.register(f"__{name}", kept)
+            source = identifier(f"__{name}")
+        else:
+            return False
+        if is_view:
+            columns = ", ".join(identifier(c.name) for c in self._views[name].columns)
+            source = f"(SELECT {columns} FROM {source} ORDER BY {_order_of(name)})"
+        kind = "TABLE" if name in KEPT else "VIEW"
+        self._connection.execute(f"CREATE OR REPLACE {kind} {identifier(name)} AS SELECT * FROM {source}")
+        return True
+
+    def _file(self, name: str, path: str) -> str:
+        """A FROM item of one Parquet file of the run."""
+        full = self.reader.location.join(path)
+        if self._direct:
+            return f"read_parquet({literal(full)}, hive_partitioning=false)"
+        import pyarrow.dataset as pads
+
+        self._connection.register(
+            f"__{name}", pads.dataset(full, filesystem=self.reader.location.filesystem, format="parquet")
+        )
+        return identifier(f"__{name}")
 
     def _register(self, relation: str, table: str) -> None:
         files = self.reader.files(table)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from explorer.analysis.engine import Engine, damage_named
@@ -15,15 +15,15 @@ _COPIED = ("events", "stacks", "sites", "steps", "tracks", "host_states", "top_o
 
 
 @contextmanager
-def scratch_engine(engine: Engine) -> Iterator[Engine]:
+def scratch_engine(engine: Engine, copied: Sequence[str] = _COPIED) -> Iterator[Engine]:
     """An engine of its own over the same run, with equal answers, closed afterwards.
 
     Temporary tables hide the views of the same name, so the same SQL text reads them here and the views elsewhere.
     """
-    own = Engine(engine.reader)
+    own = Engine(engine.reader, rolled_up=engine.rolled_up)
     try:
         if sum(part.rows for part in engine.reader.parts("events")) <= MOST_EVENTS:
-            for name in _COPIED:
+            for name in copied:
                 text = f'SELECT * FROM memory.main."{name}"'
                 with damage_named(own.reader.directory):
                     own.relations.prepare(text)

@@ -82,6 +82,11 @@ class Location:
             str(name).rsplit("/", 1)[-1] for name in self.filesystem.ls(path, detail=False, refresh=True)
         )
 
+    def remove(self, relative: str) -> None:
+        """Remove a file."""
+        path = self.join(relative)
+        os.remove(path) if self.filesystem is None else self.filesystem.rm_file(path)
+
     def size(self, relative: str) -> int:
         if self.filesystem is None:
             return os.path.getsize(self.join(relative))

@@ -44,9 +44,10 @@ class RunReader:
         ranks: Iterable[int] | None = None,
     ) -> None:
         self.location = Location.of(directory, storage_options)
-        self.manifests: dict[int, Manifest] = self._load()
-        if ranks is not None:
-            self._keep(list(ranks))
+        wanted = None if ranks is None else list(ranks)
+        self.manifests: dict[int, Manifest] = self._load(wanted)
+        if wanted is not None:
+            self._keep(wanted)
 
     def _keep(self, ranks: list[int]) -> None:
         for rank in ranks:
@@ -65,9 +66,12 @@ class RunReader:
         other._keep(list(ranks))
         return other
 
-    def _load(self) -> dict[int, Manifest]:
+    def _load(self, wanted: list[int] | None) -> dict[int, Manifest]:
+        """The manifests of the wanted ranks, or of all where one of those is not there."""
         names = [n for n in self.location.list_folder(MANIFEST_FOLDER) if _MANIFEST_NAME.fullmatch(n)]
-        if not names:
+        if wanted is not None and not {f"rank-{rank}.json" for rank in wanted} - set(names):
+            names = [f"rank-{rank}.json" for rank in wanted]
+        if not names and wanted != []:
             what = "is not a run (it has no manifests)" if self.location.exists() else "does not exist"
             raise InputError(
                 f"{self.location.root} {what}.",

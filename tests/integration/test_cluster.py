@@ -13,7 +13,7 @@ import pytest
 
 from explorer.analysis.rank_rollups import roll_up_ranks
 from explorer.analysis.ranks.job_report import job_report
-from explorer.analysis.rollup import is_rolled_up
+from explorer.analysis.rollup import rolled_up
 from explorer.analysis.run import open_run
 from explorer.cli.main import main
 from explorer.collectors import cluster_import
@@ -97,7 +97,7 @@ def test_import_and_roll_ups_equal_one_machine(
     assert (done.ranks, done.exit_code, done.formats) == ([0, 1, 2, 3], 0, ["kineto"])
     assert roll_up_ranks(done.directory, scheduler=scheduler) == []
     reader = RunReader(done.directory)
-    assert all(is_rolled_up(reader, rank) for rank in reader.ranks)
+    assert rolled_up(reader) == set(reader.ranks)
     assert content(done.directory) == content(alone)
 
 

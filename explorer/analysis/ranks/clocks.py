@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from explorer.analysis.ranks.clock_fit import ClockFit, fit_clock
+from explorer.analysis.ranks.query import query
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -20,17 +21,8 @@ if TYPE_CHECKING:
     from explorer.analysis.engine import Engine
 
 MOST_MATCHES = 50_000
-
-_ENDS = f"""
-WITH ends AS (
-    SELECT match_id, rank, end_ns FROM collectives_matched
-    WHERE ranks_seen > 1 AND operation IN ('all_reduce', 'all_gather', 'reduce_scatter', 'all_to_all', 'barrier')
-), chosen AS (
-    SELECT match_id FROM (SELECT DISTINCT match_id FROM ends)
-    QUALIFY row_number() OVER (ORDER BY hash(match_id)) <= {MOST_MATCHES}
-)
-SELECT match_id, rank, end_ns FROM ends SEMI JOIN chosen USING (match_id) ORDER BY match_id, rank
-"""
+_MOST_CELLS = 8_000_000
+"""Matches times hosts, which are held as a matrix."""
 
 
 def compute(engine: Engine) -> pa.Table:
@@ -38,20 +30,26 @@ def compute(engine: Engine) -> pa.Table:
     import pyarrow as pa
 
     hosts = host_of(engine)
-    rows = engine.sql(_ENDS).arrow()
+    # In the order of their first ranks.
+    names = list(dict.fromkeys(hosts[rank] for rank in sorted(hosts)))
+    most = min(MOST_MATCHES, max(1, _MOST_CELLS // len(names)))
+    rows = engine.sql(query("clock_ends"), {"most": most}).arrow()
     match, rank, end = (rows.column(n).to_numpy().astype(np.int64) for n in ("match_id", "rank", "end_ns"))
-    names = sorted(set(hosts.values()), key=lambda name: min(r for r, h in hosts.items() if h == name))
     # Relative times: a float keeps the nanosecond.
     base = int(end.min()) if len(end) else 0
     end = end - base
-    host = np.array([names.index(hosts[r]) for r in rank.tolist()], np.int64)
+    number = {name: place for place, name in enumerate(names)}
+    host_of_rank = np.zeros(max(hosts) + 1, np.int64)
+    for one, name in hosts.items():
+        host_of_rank[one] = number[name]
+    host = host_of_rank[rank]
     ends = _host_ends(match, host, end, len(names))
     fits = _spread_out(ends)
     reference = min(hosts)
     within = _within_host(match, host, end, ends)
     out = []
     for one in sorted(hosts):
-        fit = fits.get(names.index(hosts[one]))
+        fit = fits.get(number[hosts[one]])
         out.append(
             {
                 "rank": one,
@@ -113,20 +111,23 @@ def _spread_out(ends: np.ndarray) -> Mapping[int, ClockFit]:
     """Fit each host against one already fitted, from host 0 outwards along the most shared communication."""
     hosts = ends.shape[1]
     known = ~np.isnan(ends)
-    shared = known.astype(np.int64).T @ known.astype(np.int64)
-    own = int(shared[0, 0])
-    fits: dict[int, ClockFit] = {0: ClockFit(0.0, 0.0, 0, 0.0, own)}
-    while len(fits) < hosts:
-        links = [(shared[a, b], -a, -b) for a in fits for b in range(hosts) if b not in fits and shared[a, b]]
-        if not links:
-            break
-        _, minus_a, minus_b = max(links)
-        near, far = -minus_a, -minus_b
+    counts = known.astype(np.float32)
+    shared = (counts.T @ counts).astype(np.int64)
+    fits: dict[int, ClockFit] = {0: ClockFit(0.0, 0.0, 0, 0.0, int(shared[0, 0]))}
+    # Of each host: the most it shares with a fitted one, and the first such host.
+    most, near_of = shared[0].copy(), np.zeros(hosts, np.int64)
+    most[0] = 0
+    while len(fits) < hosts and most.any():
+        best = np.flatnonzero(most == most.max())
+        far = int(best[np.lexsort((best, near_of[best]))[0]])
+        near = int(near_of[far])
         both = known[:, near] & known[:, far]
         time = ends[both, far].astype(np.int64)
-        fit = fits[near]
-        aligned = _aligned(ends[both, near], fit)
+        aligned = _aligned(ends[both, near], fits[near])
         fits[far] = fit_clock(time, ends[both, far] - aligned)
+        closer = (shared[far] > most) | ((shared[far] == most) & (far < near_of))
+        near_of[closer], most[closer] = far, shared[far][closer]
+        most[list(fits)] = 0
     return fits
 
 

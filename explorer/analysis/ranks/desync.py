@@ -9,19 +9,12 @@ import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from explorer.analysis.ranks.query import query
+
 if TYPE_CHECKING:
     from explorer.analysis.engine import Engine
 
 FORMAT = "flight_recorder"
-
-_CALLS = """
-SELECT c.group_name, any_value(c.group_description) AS description, any_value(c.group_ranks) AS group_ranks, c.rank, c.sequence,
-       any_value(c.operation) AS operation, any_value(c.size_bytes) AS size_bytes, any_value(c.site_id) AS site_id,
-       any_value(s.file) AS file, any_value(s.line) AS line, any_value(s.code) AS code
-FROM rank_collectives AS c LEFT JOIN sites AS s USING (site_id)
-WHERE c.sequence IS NOT NULL AND c.operation NOT IN ('send', 'recv') GROUP BY c.group_name, c.rank, c.sequence
-ORDER BY c.group_name, c.sequence, c.rank
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +58,12 @@ def desynchronised(engine: Engine) -> list[Desync]:
     manifests = engine.reader.manifests.values()
     if not any(one.inputs and one.inputs[0].get("format") == FORMAT for one in manifests):
         return []
-    groups: dict[str, list[dict[str, Any]]] = {}
-    for row in engine.sql(_CALLS).rows():
-        groups.setdefault(row["group_name"], []).append(row)
+    groups: dict[tuple[str, int], list[dict[str, Any]]] = {}
+    for row in engine.sql(query("recorded_calls")).rows():
+        groups.setdefault((row["group_name"], row["members"]), []).append(row)
     present = set(engine.reader.ranks)
     found = []
-    for name, rows in groups.items():
+    for (name, _), rows in groups.items():
         members = (
             set(json.loads(rows[0]["group_ranks"]))
             if rows[0]["group_ranks"]

@@ -12,6 +12,8 @@ import re
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from explorer.analysis.ranks.query import query
+
 if TYPE_CHECKING:
     from explorer.analysis.engine import Engine
 
@@ -23,11 +25,6 @@ _KINDS = (
     ("data", r"dp\d*|data|fsdp|ddp|replicate|shard|hsdp"),
 )
 """Kinds by the words of a description; the first that fits counts (an expert group may name the tensors it splits)."""
-
-_GROUPS = """
-SELECT group_name, any_value(group_description) AS description, any_value(group_ranks) AS ranks, count(*) AS calls
-FROM rank_collectives WHERE group_ranks IS NOT NULL GROUP BY group_name, group_ranks ORDER BY group_name
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +47,7 @@ def dimensions(engine: Engine) -> list[Dimension]:
     """Dimensions, the one with the largest stride first (the outermost of the mesh), all ranks together last."""
     ranks = len(engine.reader.ranks)
     found: dict[tuple[str, int], tuple[set[tuple[int, ...]], int]] = {}
-    for row in engine.sql(_GROUPS).rows():
+    for row in engine.sql(query("group_lists")).rows():
         members = _members(row["ranks"])
         if not members:
             continue

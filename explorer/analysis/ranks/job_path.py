@@ -6,26 +6,17 @@ there it crosses to the rank that arrived last, at the time of its arrival. Time
 
 from __future__ import annotations
 
-import bisect
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from explorer.analysis.ranks.query import query
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from explorer.analysis.engine import Engine
-
-_CALLS = """
-SELECT match_id, rank, exposed_wait_ns, last_arrival_ns, end_ns, last_rank, residual_ns, site_id, operation
-FROM collective_waits WHERE ranks_seen > 1 ORDER BY rank, end_ns
-"""
-
-_SPANS = """
-SELECT s.rank, s.step, s.complete,
-       s.start_ns - round(c.offset_ns + c.drift_ppb * (s.start_ns - c.reference_ns) / 1e9)::BIGINT AS start_ns,
-       s.start_ns + s.wall_ns - round(c.offset_ns + c.drift_ppb * (s.start_ns + s.wall_ns - c.reference_ns) / 1e9)::BIGINT AS end_ns
-FROM rank_steps AS s JOIN rank_clocks AS c USING (rank) ORDER BY s.rank, start_ns
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,49 +34,35 @@ class JobPiece:
 
 def job_path(engine: Engine) -> list[JobPiece]:
     """The path in time order; its pieces touch and cover the job from its first step to its last. Empty without steps."""
-    spans = engine.sql(_SPANS).rows()
-    if not spans:
+    steps = engine.sql(query("aligned_steps")).arrow()
+    if not steps.num_rows:
         return []
-    begin = min(row["start_ns"] for row in spans)
-    last = max(spans, key=lambda row: (row["end_ns"], -row["rank"]))
-    calls = _by_rank(engine)
+    rank_of, start, end = (steps.column(name).to_numpy() for name in ("rank", "start_ns", "end_ns"))
+    begin, moment = int(start.min()), int(end.max())
+    rank = int(rank_of[end == moment].min())
+    calls = engine.sql(query("path_waits")).arrow()
+    waiting, crossing, left, last, match = (
+        calls.column(name).to_numpy()
+        for name in ("rank", "last_arrival_ns", "end_ns", "last_rank", "match_id")
+    )
+    sites = calls.column("site_id")
     pieces: list[JobPiece] = []
-    rank, moment = last["rank"], last["end_ns"]
     while moment > begin:
-        call = _before(calls.get(rank), moment)
-        if call is None or call["last_arrival_ns"] <= begin:
+        first, beyond = np.searchsorted(waiting, (rank, rank + 1))
+        # The last call in which this rank waited whose last arrival lies before the moment.
+        call = int(first + np.searchsorted(crossing[first:beyond], moment)) - 1
+        if call < first or crossing[call] <= begin:
             pieces.append(JobPiece(rank, "own", begin, moment, None, None))
             break
-        if moment > call["end_ns"]:
-            pieces.append(JobPiece(rank, "own", call["end_ns"], moment, None, None))
-        crossing = call["last_arrival_ns"]
-        upper = min(moment, call["end_ns"])
-        if upper > crossing:
-            pieces.append(JobPiece(rank, "transfer", crossing, upper, call["match_id"], call["site_id"]))
-        rank, moment = call["last_rank"], crossing
+        if moment > left[call]:
+            pieces.append(JobPiece(rank, "own", int(left[call]), moment, None, None))
+        upper = min(moment, int(left[call]))
+        if upper > crossing[call]:
+            pieces.append(
+                JobPiece(rank, "transfer", int(crossing[call]), upper, int(match[call]), sites[call].as_py())
+            )
+        rank, moment = int(last[call]), int(crossing[call])
     return pieces[::-1]
-
-
-def _by_rank(engine: Engine) -> dict[int, tuple[list[int], list[dict[str, Any]]]]:
-    """Calls in which a rank really waited for another, by rank, in order of their last arrival."""
-    calls: dict[int, list[dict[str, Any]]] = {}
-    for row in engine.sql(_CALLS).rows():
-        if row["last_rank"] != row["rank"] and row["exposed_wait_ns"] > row["residual_ns"]:
-            calls.setdefault(row["rank"], []).append(row)
-    found = {}
-    for rank, rows in calls.items():
-        rows.sort(key=lambda row: row["last_arrival_ns"])
-        found[rank] = ([row["last_arrival_ns"] for row in rows], rows)
-    return found
-
-
-def _before(calls: tuple[list[int], list[dict[str, Any]]] | None, moment: int) -> dict[str, Any] | None:
-    """The last such call whose last arrival lies before the moment."""
-    if calls is None:
-        return None
-    arrivals, rows = calls
-    number = bisect.bisect_left(arrivals, moment) - 1
-    return rows[number] if number >= 0 else None
 
 
 def compute(engine: Engine) -> pa.Table:

@@ -10,42 +10,13 @@ from explorer.analysis.ranks.desync import Desync, desynchronised
 from explorer.analysis.ranks.device_mesh import Dimension, dimensions
 from explorer.analysis.ranks.job_what_if import JobPrediction, predictions
 from explorer.analysis.ranks.pipeline_schedule import Pipeline, pipelines
+from explorer.analysis.ranks.query import query
 from explorer.analysis.ranks.stragglers import Straggler, stragglers
 
 if TYPE_CHECKING:
     from explorer.analysis.run import Run
 
 SCHEMA = "neuron-explorer/ranks/1"
-
-_RANKS = """
-SELECT w.rank, c.host, count(*) AS steps, median(w.wall_ns)::BIGINT AS step_ns, round(avg(w.own_ns))::BIGINT AS own_ns,
-       round(avg(w.wait_ns))::BIGINT AS wait_ns, round(avg(w.transfer_ns))::BIGINT AS transfer_ns,
-       round(avg(w.compute_ns))::BIGINT AS compute_ns, round(avg(w.data_ns))::BIGINT AS data_ns,
-       round(avg(w.python_ns))::BIGINT AS python_ns, sum(w.last_calls)::BIGINT AS last_calls, sum(w.calls)::BIGINT AS calls
-FROM rank_waits AS w LEFT JOIN rank_clocks AS c USING (rank)
-WHERE w.complete AND NOT w.disturbed GROUP BY w.rank, c.host ORDER BY w.rank
-"""
-
-_GROUPS = """
-SELECT group_name, any_value(group_description) AS group_description, max(group_size) AS group_size,
-       list_distinct(flatten(list(ranks)))  AS ranks, sum(calls)::BIGINT AS calls
-FROM (SELECT group_name, group_description, group_size, list(DISTINCT rank) AS ranks, count(*) AS calls
-      FROM rank_collectives WHERE group_name <> '' GROUP BY ALL)
-GROUP BY group_name ORDER BY group_name
-"""
-
-_MISSING = """
-SELECT match_id, any_value(group_name) AS group_name, any_value(operation) AS operation, any_value(step) AS step,
-       max(group_size) AS group_size, any_value(ranks_seen) AS ranks_seen, list_sort(list(rank)) AS ranks
-FROM collectives_matched WHERE confidence = 'sequence' AND ranks_seen < group_size
-GROUP BY match_id ORDER BY match_id LIMIT 20
-"""
-
-
-_PATH = """
-SELECT rank, kind, sum(duration_ns)::BIGINT AS duration_ns, sum(duration_ns) / sum(sum(duration_ns)) OVER () AS share
-FROM job_path GROUP BY rank, kind ORDER BY duration_ns DESC, rank, kind
-"""
 
 
 @dataclass(frozen=True)
@@ -92,18 +63,15 @@ class JobReport:
 def job_report(run: Run) -> JobReport:
     """Everything about the job's ranks. A run of one rank has its row and no stragglers."""
     engine = run.engine
-    groups = engine.sql(_GROUPS).rows()
-    for group in groups:
-        group["ranks"] = sorted(group["ranks"] or [])
     return JobReport(
         run=run.directory,
-        ranks=engine.sql(_RANKS).rows(),
+        ranks=engine.sql(query("job_ranks")).rows(),
         stragglers=stragglers(engine),
-        groups=groups,
+        groups=engine.sql(query("job_groups")).rows(),
         bandwidth=engine.sql("SELECT * FROM group_bandwidth").rows(),
         clocks=engine.sql("SELECT * FROM rank_clocks ORDER BY rank").rows(),
-        missing=engine.sql(_MISSING).rows(),
-        path=engine.sql(_PATH).rows(),
+        missing=engine.sql(query("missing_calls")).rows(),
+        path=engine.sql(query("path_shares")).rows(),
         mesh=dimensions(engine),
         pipelines=pipelines(engine),
         desync=desynchronised(engine),

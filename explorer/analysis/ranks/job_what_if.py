@@ -1,33 +1,21 @@
-"""What the whole job would gain: stragglers at the median's speed, faster communication, perfect overlap.
-
-Each step is replayed over its meetings, in order: a rank arrives at a meeting its own work after it left the one before; a
-meeting ends its transfer after the last arrival. A meeting is a call, or several that overlap on a rank (the buckets of
-one backward pass): a rank has arrived when it has started the last of them. Nothing changed gives the recorded step.
-"""
+"""What the whole job would gain: stragglers at the median's speed, faster communication, perfect overlap."""
 
 from __future__ import annotations
 
-import bisect
-from collections.abc import Callable
 from dataclasses import dataclass
-from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from explorer.analysis.ranks.job_replay import Floats, JobReplay
+from explorer.analysis.ranks.meetings import Ints, JobSteps, job_steps
+from explorer.analysis.ranks.query import query
 
 if TYPE_CHECKING:
     from explorer.analysis.engine import Engine
 
-_CALLS = """
-SELECT w.step, w.match_id, w.rank, w.arrival_ns, w.end_ns
-FROM collective_waits AS w JOIN rank_waits AS s ON s.rank = w.rank AND s.step IS NOT DISTINCT FROM w.step
-WHERE w.ranks_seen > 1 AND s.complete AND NOT s.disturbed ORDER BY w.step, w.arrival_ns, w.match_id, w.rank
-"""
-
-_STEPS = """
-SELECT s.rank, s.step, s.exposed_communication_ns,
-       s.start_ns - round(c.offset_ns + c.drift_ppb * (s.start_ns - c.reference_ns) / 1e9)::BIGINT AS start_ns, s.wall_ns
-FROM rank_steps AS s JOIN rank_clocks AS c USING (rank)
-JOIN rank_waits AS w ON w.rank = s.rank AND w.step IS NOT DISTINCT FROM s.step WHERE s.complete AND NOT w.disturbed
-"""
+SMALLEST_SHARE = 0.01
+"""A rank whose speed would change the step by less is not named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,146 +31,87 @@ class JobPrediction:
         return self.before_ns - self.after_ns
 
 
-@dataclass
-class _Step:
-    starts: dict[int, int]
-    ends: dict[int, int]
-    calls: list[list[dict[str, Any]]]
-
-
-Work = Callable[[int, int, int], float]
-"""(rank, number of the stretch in the step, recorded ns) to its changed length."""
-
-
 def predictions(engine: Engine, factor: float = 2.0) -> list[JobPrediction]:
     """The usual questions, largest saving first: every rank at the median's speed, each straggler alone, communication
     `factor` times as fast, communication free (the bound of perfect overlap)."""
     steps = _load(engine)
-    if not steps:
+    if not len(steps.slot):
         return []
-    usual = _usual(steps)
-    ranks = sorted({rank for step in steps for rank in step.starts})
+    replay = JobReplay(steps)
+    recorded = replay.recorded_ns
+    before = round(float(np.median(recorded)))
+    work, tail = _at_median_speed(steps)
+
+    def predicted(
+        change: str, work: Floats | Ints, tail: Floats | Ints, transfer: float = 1.0
+    ) -> JobPrediction:
+        return JobPrediction(change, before, round(float(np.median(replay.run(work, tail, transfer)))))
+
     found = [
-        JobPrediction(
-            "every rank as fast as the median",
-            *_both(steps, lambda r, n, ns: min(ns, usual.get((r, n), ns)), 1.0),
-        ),
-        JobPrediction(f"communication {factor:g} times as fast", *_both(steps, None, 1 / factor)),
-        JobPrediction("communication hidden altogether", *_both(steps, None, 0.0)),
+        predicted("every rank as fast as the median", work, tail),
+        predicted(f"communication {factor:g} times as fast", steps.work_ns, steps.tail_ns, 1 / factor),
+        predicted("communication hidden altogether", steps.work_ns, steps.tail_ns, 0.0),
     ]
-    for rank in ranks:
-        alone = lambda r, n, ns, rank=rank: min(ns, usual.get((r, n), ns)) if r == rank else ns  # noqa: E731
-        prediction = JobPrediction(f"rank {rank} as fast as the median", *_both(steps, alone, 1.0))
-        if prediction.saving_ns > 0.01 * prediction.before_ns:
-            found.append(prediction)
+    for rank, most in sorted(replay.most_saved_alone_ns().items()):
+        if before - float(np.median(recorded - most)) <= SMALLEST_SHARE * before:
+            continue
+        one = predicted(
+            f"rank {rank} as fast as the median",
+            np.where(steps.rank == rank, work, steps.work_ns),
+            np.where(steps.rank_of_slot == rank, tail, steps.tail_ns),
+        )
+        if one.saving_ns > SMALLEST_SHARE * before:
+            found.append(one)
     return sorted(found, key=lambda item: (-item.saving_ns, item.change))
 
 
-def _load(engine: Engine) -> list[_Step]:
-    steps: dict[Any, _Step] = {}
-    for row in engine.sql(_STEPS).rows():
-        step = steps.setdefault(row["step"], _Step({}, {}, []))
-        step.starts[row["rank"]] = row["start_ns"]
-        step.ends[row["rank"]] = row["start_ns"] + row["wall_ns"]
-    rows: dict[Any, list[dict[str, Any]]] = {}
-    for row in engine.sql(_CALLS).rows():
-        rows.setdefault(row["step"], []).append(row)
-    for number, found in rows.items():
-        steps[number].calls = meetings(found)
-    return [step for step in steps.values() if step.calls and len(step.starts) > 1]
+def _load(engine: Engine) -> JobSteps:
+    spans = engine.sql(query("usable_spans")).arrow()
+    calls = engine.sql(query("step_calls")).arrow()
+    return job_steps(
+        {name: spans.column(name).to_numpy().astype(np.int64) for name in spans.column_names},
+        {name: calls.column(name).to_numpy().astype(np.int64) for name in calls.column_names},
+    )
 
 
-def meetings(rows: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
-    """Calls (one row per rank, by arrival) joined where they overlap on a rank; each meeting has one row per rank with
-    arrival_ns (its last), end_ns (its last) and last_arrival_ns (of all), and meetings come by last arrival."""
-    joined: dict[int, int] = {}
-
-    def root(match: int) -> int:
-        while joined.setdefault(match, match) != match:
-            match = joined[match]
-        return match
-
-    open_until: dict[int, tuple[int, int]] = {}
-    for row in rows:
-        end, match = open_until.get(row["rank"], (row["arrival_ns"], row["match_id"]))
-        if row["arrival_ns"] < end:
-            joined[root(row["match_id"])] = root(match)
-        if row["end_ns"] >= end:
-            open_until[row["rank"]] = (row["end_ns"], row["match_id"])
-    found: dict[int, dict[int, dict[str, Any]]] = {}
-    for row in rows:
-        members = found.setdefault(root(row["match_id"]), {})
-        one = members.setdefault(row["rank"], {"rank": row["rank"], "arrival_ns": 0, "end_ns": 0})
-        one["arrival_ns"] = max(one["arrival_ns"], row["arrival_ns"])
-        one["end_ns"] = max(one["end_ns"], row["end_ns"])
-    result = []
-    for members in found.values():
-        last = max(one["arrival_ns"] for one in members.values())
-        result.append([{**one, "last_arrival_ns": last} for one in members.values()])
-    return sorted(result, key=lambda meeting: meeting[0]["last_arrival_ns"])
+def _at_median_speed(steps: JobSteps) -> tuple[Floats, Floats]:
+    """Work before visits and after the last one, no longer than the median of the other ranks, each at its own median over
+    steps."""
+    rank = np.concatenate([steps.rank, steps.rank_of_slot])
+    stretch = np.concatenate([steps.stretch, steps.tail_stretch])
+    length = np.concatenate([steps.work_ns, steps.tail_ns])
+    order = np.lexsort((length, rank, stretch))
+    pairs = np.stack([stretch[order], rank[order]], axis=1)
+    begins = np.flatnonzero(np.append(True, (pairs[1:] != pairs[:-1]).any(axis=1)))
+    own = _middle(length[order], begins, np.append(begins[1:], len(order)))
+    usual = _middle_of_others(own, pairs[begins, 0])
+    # A stretch that no other rank has stays as it is.
+    limit = np.empty(len(order))
+    limit[order] = np.repeat(usual, np.diff(np.append(begins, len(order))))
+    shorter = np.where(np.isnan(limit), length, np.minimum(length, limit))
+    return shorter[: len(steps.slot)], shorter[len(steps.slot) :]
 
 
-def _usual(steps: list[_Step]) -> dict[tuple[int, int], float]:
-    """(rank, number of the stretch) to the median of the other ranks, each at its own median over steps."""
-    lengths: dict[int, dict[int, list[int]]] = {}
-    for step in steps:
-        for rank, number, length in _stretches(step):
-            lengths.setdefault(number, {}).setdefault(rank, []).append(length)
-    found: dict[tuple[int, int], float] = {}
-    for number, ranks in lengths.items():
-        own = {rank: median(values) for rank, values in ranks.items()}
-        ordered = sorted(own.values())
-        for rank, value in own.items():
-            place = bisect.bisect_left(ordered, value)
-            others = ordered[:place] + ordered[place + 1 :]
-            if others:
-                found[rank, number] = median(others)
-    return found
+def _middle(values: Ints, begin: Ints, beyond: Ints) -> Floats:
+    """The median of each range of values, which are sorted within it."""
+    return np.asarray((values[(begin + beyond - 1) // 2] + values[(begin + beyond) // 2]) / 2)
 
 
-def _stretches(step: _Step) -> list[tuple[int, int, int]]:
-    """(rank, number, ns) of the work before each call, and after the last one."""
-    free, count = dict(step.starts), dict.fromkeys(step.starts, 0)
-    found = []
-    for call in step.calls:
-        for row in call:
-            rank = row["rank"]
-            if rank not in free:
-                continue
-            found.append((rank, count[rank], row["arrival_ns"] - free[rank]))
-            free[rank] = row["end_ns"]
-            count[rank] += 1
-    found += [(rank, count[rank], step.ends[rank] - free[rank]) for rank in free]
-    return found
+def _middle_of_others(values: Floats, group: Ints) -> Floats:
+    """For each value the median of the other values of its group (groups are together); NaN where there is none."""
+    order = np.lexsort((values, group))
+    ordered = values[order]
+    begins = np.flatnonzero(np.append(True, group[1:] != group[:-1]))
+    size = np.diff(np.append(begins, len(group)))
+    begin, others = np.repeat(begins, size), np.repeat(size, size) - 1
+    place = np.arange(len(group)) - begin
 
+    def at(number: Ints) -> Floats:
+        """The others' value of that number in order."""
+        skipped = number + (number >= place)
+        return np.asarray(ordered[np.minimum(begin + skipped, len(ordered) - 1)])
 
-def _both(steps: list[_Step], work: Work | None, transfer: float) -> tuple[int, int]:
-    before = [max(step.ends.values()) - min(step.starts.values()) for step in steps]
-    after = [_replayed(step, work or (lambda rank, number, ns: ns), transfer) for step in steps]
-    return round(median(before)), round(median(after))
-
-
-def _replayed(step: _Step, work: Work, transfer: float) -> float:
-    recorded, count = dict(step.starts), dict.fromkeys(step.starts, 0)
-    clock: dict[int, float] = dict(step.starts)
-    for call in step.calls:
-        rows = [row for row in call if row["rank"] in clock]
-        alone: dict[int, float] = {}
-        for row in rows:
-            rank = row["rank"]
-            clock[rank] += work(rank, count[rank], row["arrival_ns"] - recorded[rank])
-            recorded[rank] = row["end_ns"]
-            count[rank] += 1
-            if row["end_ns"] < row["last_arrival_ns"]:
-                # It had left before the last one came (a buffered send): it waits for nobody.
-                alone[rank] = clock[rank] + transfer * (row["end_ns"] - row["arrival_ns"])
-        together = max((clock[row["rank"]] for row in rows), default=0.0)
-        for row in rows:
-            # What a rank recorded after the last arrival is transfer; an early rank's wait follows from the others.
-            if row["rank"] in alone:
-                clock[row["rank"]] = alone[row["rank"]]
-                continue
-            clock[row["rank"]] = together + transfer * (row["end_ns"] - row["last_arrival_ns"])
-    for rank in clock:
-        clock[rank] += work(rank, count[rank], step.ends[rank] - recorded[rank])
-    return max(clock.values()) - min(step.starts.values())
+    middle = np.where(others > 0, (at((others - 1) // 2) + at(others // 2)) / 2, np.nan)
+    result = np.empty(len(values))
+    result[order] = middle
+    return result

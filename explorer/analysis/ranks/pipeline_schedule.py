@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from explorer.analysis.ranks.query import query
+
 if TYPE_CHECKING:
     from explorer.analysis.engine import Engine
 
@@ -18,12 +20,6 @@ INTERLEAVED, LOOPED = "interleaved 1F1B", "looped breadth-first"
 
 Message = tuple[str, int]
 """('send' or 'recv', other rank), in the order of a rank's step."""
-
-_MESSAGES = """
-SELECT c.group_name, c.rank, c.step, c.operation, c.peer
-FROM rank_collectives AS c JOIN rank_steps AS s ON s.rank = c.rank AND s.step = c.step AND s.complete
-WHERE c.operation IN ('send', 'recv') AND c.peer IS NOT NULL ORDER BY c.group_name, c.step, c.rank, c.start_ns, c.event_id
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +40,9 @@ class Pipeline:
 
 def pipelines(engine: Engine) -> list[Pipeline]:
     """Every pipeline whose schedule is one of the known ones, the most common form of each. Empty without any."""
-    steps: dict[tuple[str, int], dict[int, list[Message]]] = {}
-    for row in engine.sql(_MESSAGES).rows():
-        ranks = steps.setdefault((row["group_name"], row["step"]), {})
+    steps: dict[tuple[str, int, int], dict[int, list[Message]]] = {}
+    for row in engine.sql(query("stage_messages")).rows():
+        ranks = steps.setdefault((row["group_name"], row["members"], row["step"]), {})
         ranks.setdefault(row["rank"], []).append((row["operation"], row["peer"]))
     seen: dict[tuple[tuple[int, ...], str, int, int], int] = {}
     for messages in steps.values():

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from statistics import median
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from explorer.analysis.ranks.query import query
 
 if TYPE_CHECKING:
     from explorer.analysis.engine import Engine
@@ -17,6 +21,9 @@ FEWEST_FOR_PATTERN = 3
 
 SMALLEST_SHARE = 0.01
 """Delays below 1 % of the step are not worth a name."""
+
+
+MOST_CAUSES = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,69 +65,61 @@ class Straggler:
 
 def stragglers(engine: Engine) -> list[Straggler]:
     """Every rank that holds the job up by at least 1 % of a step, worst first. Empty for one rank."""
-    rows = engine.sql("SELECT * FROM rank_waits WHERE complete AND NOT disturbed").rows()
-    ranks = sorted({row["rank"] for row in rows})
+    rows = engine.sql(query("usable_steps")).arrow()
+    rank_of, step_of, wall, caused = (
+        rows.column(name).to_numpy() for name in ("rank", "step", "wall_ns", "caused_ns")
+    )
+    ranks, first = np.unique(rank_of, return_index=True)
     if len(ranks) < 2:
         return []
-    steps = sorted({row["step"] for row in rows}, key=lambda step: (step is None, step))
-    step_ns = median(row["wall_ns"] for row in rows)
-    residual = engine.sql("SELECT max(residual_ns) AS r FROM rank_clocks").rows()[0]["r"]
-    found = []
-    for rank in ranks:
-        mine = [row for row in rows if row["rank"] == rank]
-        caused = [row["caused_ns"] for row in mine] + [0] * (len(steps) - len(mine))
-        last = [row["step"] for row in mine if row["caused_ns"] > SMALLEST_SHARE * step_ns]
-        persistent = len(last) >= PERSISTENT_SHARE * len(steps)
+    count = len(np.unique(step_of))
+    step_ns = float(np.median(wall))
+    residual = engine.sql("SELECT max(residual_ns) AS r FROM rank_clocks").rows()[0]["r"] or 0
+    late: dict[int, tuple[float, bool, list[int]]] = {}
+    for rank, begin, end in zip(ranks.tolist(), first, [*first[1:], len(rank_of)]):
+        mine = caused[begin:end]
+        last = step_of[begin:end][mine > SMALLEST_SHARE * step_ns]
+        persistent = len(last) >= PERSISTENT_SHARE * count
         # A steady delay is not measured by its worst step, rare ones would vanish in a median.
-        delay = median(caused) if persistent else sum(caused) / len(steps)
-        if delay < SMALLEST_SHARE * step_ns or delay <= (residual or 0):
-            continue
-        pattern = "unknown" if len(steps) < FEWEST_FOR_PATTERN else "persistent" if persistent else "random"
+        absent = np.zeros(count - len(mine), np.int64)
+        delay = float(np.median(np.append(mine, absent))) if persistent else int(mine.sum()) / count
+        if delay >= SMALLEST_SHARE * step_ns and delay > residual:
+            late[rank] = (delay, persistent, last.tolist())
+    why = causes(engine, {rank: None if steady else last for rank, (_, steady, last) in late.items()})
+    found = []
+    for rank, (delay, persistent, last) in late.items():
+        pattern = "unknown" if count < FEWEST_FOR_PATTERN else "persistent" if persistent else "random"
         found.append(
             Straggler(
                 rank=rank,
                 steps_last=len(last),
-                steps=len(steps),
+                steps=count,
                 delay_ns=round(delay),
                 share=delay / step_ns,
                 pattern=pattern,
-                first_step=min((s for s in last if s is not None), default=None),
-                residual_ns=round(residual or 0),
-                causes=tuple(causes(engine, rank, None if persistent else last)),
+                first_step=min((step for step in last if step >= 0), default=None),
+                residual_ns=round(residual),
+                causes=tuple(why.get(rank, ())),
             )
         )
     return sorted(found, key=lambda item: (-item.delay_ns, item.rank))
 
 
-_CAUSES = """
-WITH chosen AS (
-    SELECT p.rank, p.kind, p.site_id, p.duration_ns FROM rank_path AS p
-    JOIN rank_waits AS w ON w.rank = p.rank AND w.step IS NOT DISTINCT FROM p.step AND w.complete AND NOT w.disturbed
-    WHERE $all OR p.step IN (SELECT unnest($steps::INTEGER[]))
-), counted AS (
-    SELECT rank, count(DISTINCT step) AS steps FROM rank_waits
-    WHERE complete AND NOT disturbed AND ($all OR step IN (SELECT unnest($steps::INTEGER[]))) GROUP BY rank
-), per_rank AS (
-    SELECT rank, kind, site_id, sum(duration_ns) / greatest(any_value(steps), 1) AS per_step_ns
-    FROM chosen JOIN counted USING (rank) GROUP BY rank, kind, site_id
-), places AS (
-    SELECT DISTINCT kind, site_id FROM per_rank
-), filled AS (
-    SELECT c.rank, p.kind, p.site_id, coalesce(r.per_step_ns, 0) AS per_step_ns
-    FROM places AS p CROSS JOIN counted AS c
-    LEFT JOIN per_rank AS r ON r.rank = c.rank AND r.kind = p.kind AND r.site_id IS NOT DISTINCT FROM p.site_id
-), compared AS (
-    SELECT kind, site_id, max(per_step_ns) FILTER (rank = $rank) - coalesce(median(per_step_ns) FILTER (rank <> $rank), 0) AS more_ns
-    FROM filled GROUP BY kind, site_id
-)
-SELECT c.kind, c.site_id, s.file, s.line, s.function, s.code, round(c.more_ns)::BIGINT AS more_ns
-FROM compared AS c LEFT JOIN sites AS s USING (site_id)
-WHERE c.more_ns > 0 ORDER BY more_ns DESC, c.kind, c.site_id LIMIT 5
-"""
-
-
-def causes(engine: Engine, rank: int, steps: list[int | None] | None) -> list[Cause]:
-    """Where a rank spends more than the median of the others, over some steps (None: all), largest first."""
-    numbers = [step for step in steps or () if step is not None]
-    rows = engine.sql(_CAUSES, {"rank": rank, "all": steps is None or not numbers, "steps": numbers}).rows()
-    return [Cause(**row) for row in rows]
+def causes(engine: Engine, steps: Mapping[int, Sequence[int] | None]) -> dict[int, list[Cause]]:
+    """Where each of some ranks spends more than the median of the others, over its steps (None: all), largest first."""
+    if not steps:
+        return {}
+    pairs = [(rank, step) for rank, chosen in steps.items() for step in chosen or () if step >= 0]
+    rows = engine.sql(
+        query("straggler_causes"),
+        {
+            "ranks": list(steps),
+            "late": [rank for rank, _ in pairs],
+            "steps": [step for _, step in pairs],
+            "most": MOST_CAUSES,
+        },
+    ).rows()
+    found: dict[int, list[Cause]] = {}
+    for row in rows:
+        found.setdefault(row.pop("straggler"), []).append(Cause(**row))
+    return found

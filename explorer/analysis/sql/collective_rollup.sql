@@ -14,7 +14,8 @@
 --   dtype VARCHAR - Element type
 --   size_bytes BIGINT bytes Message size
 --   group_size INTEGER - Ranks in the group
---   group_ranks VARCHAR - JSON list of the ranks in the group
+--   members BIGINT - A number made from the ranks in the group (group_rollup): groups of one name in different ranks are told
+--     apart by it; 0 where the source did not say
 --   sequence BIGINT - Sequence number in the group, where the source knew it
 --   position BIGINT - Number of the call in its group on this rank, from 0
 --   step_position BIGINT - Number of the call in its group within its step on this rank, from 0
@@ -26,7 +27,8 @@
 WITH joined AS (
     SELECT c.rank, c.event_id, e.step, c.side, coalesce(c."group", '') AS group_name, c.group_description,
            CASE WHEN c.operation = 'send_recv' AND regexp_matches(concat(o.name, ' ', p.name), '(?i)all_?to_?all') THEN 'all_to_all'
-                ELSE c.operation END AS operation, c.dtype, c.size_bytes, c.group_size, c.group_ranks, c.sequence, c.peer,
+                ELSE c.operation END AS operation, c.dtype, c.size_bytes, c.group_size,
+           coalesce((md5_number_lower(replace(c.group_ranks, ' ', '')) >> 11)::BIGINT, 0) AS members, c.sequence, c.peer,
            CASE WHEN t.kind = 'thread' THEN least(e.start_ns, coalesce(h.start_ns, e.start_ns)) ELSE e.start_ns END AS start_ns,
            e.start_ns + e.duration_ns AS end_ns, e.site_id,
            bool_or(c.side = 'device') OVER (PARTITION BY c.rank) AS has_device
@@ -61,8 +63,8 @@ WITH joined AS (
     WHERE length_ns > 0 OR length_ns IS NULL
 )
 SELECT c.rank, c.event_id, c.step, c.side, c.group_name, c.group_description, c.operation, c.dtype, c.size_bytes, c.group_size,
-       c.group_ranks, c.sequence, row_number() OVER (PARTITION BY c.rank, c.group_name ORDER BY c.start_ns, c.event_id) - 1 AS position,
-       row_number() OVER (PARTITION BY c.rank, c.group_name, c.step ORDER BY c.start_ns, c.event_id) - 1 AS step_position,
+       c.members, c.sequence, row_number() OVER (PARTITION BY c.rank, c.group_name, c.members ORDER BY c.start_ns, c.event_id) - 1 AS position,
+       row_number() OVER (PARTITION BY c.rank, c.group_name, c.members, c.step ORDER BY c.start_ns, c.event_id) - 1 AS step_position,
        c.peer, c.start_ns, c.end_ns,
        (coalesce(l.before_ns + CASE WHEN l.busy THEN c.end_ns - l.at_ns ELSE 0 END, 0)
            - coalesce(f.before_ns + CASE WHEN f.busy THEN c.start_ns - f.at_ns ELSE 0 END, 0))::BIGINT AS busy_ns,

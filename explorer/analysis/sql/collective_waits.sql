@@ -8,10 +8,12 @@
 --   event_id BIGINT - Its event
 --   step INTEGER - Step it began in
 --   group_name VARCHAR - Process group
+--   members BIGINT - Which ranks the group has, as a number (group_rollup); 0 where no rank knows
 --   operation VARCHAR - Operation
 --   size_bytes BIGINT bytes Message size
 --   group_size INTEGER - Ranks in the group
 --   site_id BIGINT - Responsible line
+--   start_ns BIGINT ns When this rank arrived, on its own clock
 --   arrival_ns BIGINT ns When this rank arrived, aligned
 --   last_arrival_ns BIGINT ns When the last rank arrived, aligned
 --   end_ns BIGINT ns When it ended on this rank, aligned
@@ -36,8 +38,8 @@ WITH aligned AS (
     FROM aligned
     GROUP BY match_id
 )
-SELECT a.match_id, a.rank, a.event_id, a.step, a.group_name, a.operation, a.size_bytes, a.group_size, a.site_id,
-       a.arrival_ns, w.last_arrival_ns, a.aligned_end_ns AS end_ns,
+SELECT a.match_id, a.rank, a.event_id, a.step, a.group_name, a.members, a.operation, a.size_bytes, a.group_size, a.site_id,
+       a.start_ns, a.arrival_ns, w.last_arrival_ns, a.aligned_end_ns AS end_ns,
        greatest(0, least(w.last_arrival_ns, a.aligned_end_ns) - a.arrival_ns) AS wait_ns,
        greatest(0, least(w.last_arrival_ns, a.aligned_end_ns) - a.arrival_ns - a.busy_ns) AS exposed_wait_ns,
        greatest(0, a.aligned_end_ns - greatest(w.last_arrival_ns, a.arrival_ns)) AS transfer_ns,
