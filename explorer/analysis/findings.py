@@ -15,8 +15,8 @@ import numpy as np
 
 from explorer.analysis import rules as rules_package
 from explorer.analysis.engine import Engine
-from explorer.analysis.intervals import Intervals, Times
-from explorer.analysis.profiling_cost import ProfilingCost, profiling_cost
+from explorer.analysis.intervals import Intervals
+from explorer.analysis.profiling_cost import Costs, ProfilingCost, profiling_cost
 from explorer.analysis.replay_saving import ReplaySaving, replayable
 from explorer.analysis.rule import NEEDS, Draft, Rule
 from explorer.analysis.rule_context import RuleContext
@@ -89,40 +89,34 @@ def find(
 
     A rule that fails on a run does not take the others with it: it is listed under `not_checked` with the error.
     """
-    with scratch_engine(run.engine) as engine, ThreadPoolExecutor(1) as background:
-        scope = find_scope(engine)
+    scope = find_scope(run.engine)
+    with scratch_engine(run.engine, ranks=[scope.rank]) as engine, ThreadPoolExecutor(1) as background:
         replays = Replays(engine) if replay else None
         if replays and rules is None and scope.total_ns > 0 and replayable(engine, scope.rank):
             # Most runs have a finding whose saving is replayed: the graph is loaded while the rules are asked.
             replays.begin(scope.rank, background)
         predict = ReplaySaving(replays) if replays else None
-        return _find(engine, scope, settings or {}, all_rules() if rules is None else tuple(rules), predict)
+        context = RuleContext(engine, scope, settings or {}, job=run.engine)
+        return _find(context, all_rules() if rules is None else tuple(rules), predict)
 
 
-def _find(
-    engine: Engine,
-    scope: StepScope,
-    settings: Mapping[str, float],
-    asked: Sequence[Rule],
-    replay: Replay | None,
-) -> Findings:
-    context = RuleContext(engine, scope, settings)
-    health = _health(engine)
+def _find(context: RuleContext, asked: Sequence[Rule], replay: Replay | None) -> Findings:
+    scope, reader = context.scope, context.of_job.engine.reader
+    health = _health(context.of_job.engine)
     if scope.total_ns <= 0:
         reasons = tuple(NotChecked(rule.name, NEEDS["events"]) for rule in asked)
-        return Findings(engine.reader.directory, 0, 0, len(engine.reader.ranks), (), reasons, health)
-    cost = profiling_cost(engine, scope, context.main_track)
-    spans = np.array(scope.spans, dtype=np.int64)
-    inside = cost.inside_ns(Intervals.of(spans[:, 0], spans[:, 1]))
-    step_ns = round(scope.median_ns * (scope.total_ns - inside) / scope.total_ns)
+        return Findings(reader.directory, 0, 0, len(reader.ranks), (), reasons, health)
+    cost = profiling_cost(context.engine, scope, context.main_track)
+    step_ns = round(float(np.median(_net_steps(cost, scope))))
     candidates, not_checked = _ask(asked, context, cost, replay)
-    kept = _without_symptoms(candidates)
-    findings = _finished(kept, context, step_ns, health)
+    notices = [candidate for candidate in candidates if candidate.draft.notice]
+    kept = _without_symptoms([candidate for candidate in candidates if not candidate.draft.notice])
+    findings = _with_notices(_finished(kept, context, step_ns, health), notices, context, step_ns)
     return Findings(
-        run=engine.reader.directory,
+        run=reader.directory,
         step_ns=step_ns,
         steps=len(scope.numbers),
-        ranks=len(engine.reader.ranks),
+        ranks=len(reader.ranks),
         findings=tuple(findings),
         not_checked=tuple(not_checked),
         health=health,
@@ -140,7 +134,7 @@ def _ask(
             not_checked.append(NotChecked(rule.name, NEEDS[missing[0]]))
             continue
         try:
-            drafts = rule.check(context)
+            drafts = rule.check(context.of_job if "ranks" in rule.needs else context)
             if isinstance(drafts, NotChecked):
                 not_checked.append(drafts)
                 continue
@@ -159,50 +153,76 @@ def _ask(
 def _candidate(
     rule: Rule, draft: Draft, context: RuleContext, cost: ProfilingCost, replay: Replay | None
 ) -> _Candidate:
-    table = context.engine.sql(
-        f"SELECT start_ns, start_ns + duration_ns AS end_ns FROM ({draft.affected})"
-    ).arrow()
+    if draft.notice:
+        return _Candidate(rule, draft, Intervals.of([], []), draft.saving, 1.0)
+    between_ranks = draft.side == "ranks"
+    table = (
+        (context.of_job if between_ranks else context)
+        .engine.sql(f"SELECT start_ns, start_ns + duration_ns AS end_ns FROM ({draft.affected})")
+        .arrow()
+    )
     time = Intervals.of(table.column("start_ns").to_numpy(), table.column("end_ns").to_numpy())
-    own, from_mean, from_median, steady = 1.0, 1.0, 1.0, True
-    if draft.side == "host":
-        per_step = _per_step(time, context.scope)
-        mean, median = float(per_step.mean()), float(np.median(per_step))
-        steady = median > 0
-        if steady:
-            typical = _typical_ns(per_step, context.scope, bool(context.contended))
-            from_mean, from_median = typical / mean, typical / median
-        if time.total_ns:
-            own = 1 - cost.inside_ns(time) / time.total_ns
-    saving = _scaled(draft.saving, own * from_mean)
-    if replay and steady and (draft.side == "host" or context.knows_device_waits):
+    if between_ranks:
+        # Neither the cost of recording one rank nor a replay of it says what the others wait for.
+        return _Candidate(rule, draft, time, draft.saving, 1.0)
+    if draft.side == "device":
+        replayed = replay(draft, context.scope) if replay and context.knows_device_waits else None
+        return _Candidate(rule, draft, time, replayed or draft.saving, 1.0)
+    affected = _affected(time, cost, context.scope, bool(context.contended))
+    saving = _scaled(draft.saving, affected.from_mean)
+    if replay and affected.median_ns:
         # What most steps do not have (a checkpoint every tenth step) a replay of the median step cannot see.
         replayed = replay(draft, context.scope)
         if replayed and "device" in context.has:
-            saving = _scaled(replayed, own * from_median)
+            saving = _scaled(replayed, affected.from_median)
         elif replayed and replayed.expected and not context.contended:
             # On one thread nothing saves more than the time it takes, though a difference of medians can seem to.
-            most_ns = round(own * from_mean * time.total_ns / context.count)
-            saving = _capped(_scaled(replayed, own * from_median), most_ns)
-    return _Candidate(rule, draft, time, saving, own * from_mean)
+            saving = _capped(_scaled(replayed, affected.from_median), round(affected.typical_ns))
+    return _Candidate(rule, draft, time, saving, affected.from_mean)
 
 
-def _per_step(time: Intervals, scope: StepScope) -> Times:
-    """Affected time of each step in scope. (The device lags behind the host's steps: its time has no step by position.)"""
-    bounds = np.array(scope.spans, dtype=np.int64)
-    return time.covered_before(bounds[:, 1]) - time.covered_before(bounds[:, 0])
+@dataclass(frozen=True)
+class _Affected:
+    """Affected host time per step: mean and median as recorded, and of the typical step without what recording cost."""
+
+    mean_ns: float
+    median_ns: float
+    typical_ns: float
+
+    @property
+    def from_mean(self) -> float:
+        """Factor from a recorded mean to the typical step."""
+        return self.typical_ns / self.mean_ns if self.mean_ns else 1.0
+
+    @property
+    def from_median(self) -> float:
+        return self.typical_ns / self.median_ns if self.median_ns else 1.0
 
 
-def _typical_ns(per_step: Times, scope: StepScope, contended: bool) -> float:
-    """Affected time of the median step: its length times the part of a step that is affected.
+def _net_steps(cost: ProfilingCost, scope: StepScope) -> Costs:
+    """Length of each step in scope without what recording it cost."""
+    return np.array(
+        [end - start - cost.inside_ns(Intervals.of([start], [end])) for start, end in scope.spans]
+    )
 
-    The part is the median over the steps, so that single interruptions do not show. Where other programs take the processor
-    all the time, interruptions hit long stretches more often than short ones and a median would favour the short: there
-    the part is that of all steps together.
+
+def _affected(time: Intervals, cost: ProfilingCost, scope: StepScope, contended: bool) -> _Affected:
+    """The typical step is as long as the median one, and affected in the median part, so that single interruptions do not
+    show. (Cost is taken off step by step: hot code is recorded in some steps and not in others.)
+
+    Where other programs take the processor all the time, interruptions hit long stretches more often than short ones and a
+    median would favour the short: there the part is that of all steps together.
     """
-    bounds = np.array(scope.spans, dtype=np.int64)
-    length = np.maximum(1, bounds[:, 1] - bounds[:, 0])
-    part = per_step.sum() / length.sum() if contended else np.median(per_step / length)
-    return float(part) * scope.median_ns
+    parts = [time.within(start, end) for start, end in scope.spans]
+    recorded = np.array([part.total_ns for part in parts], dtype=float)
+    net = np.array([part.total_ns - cost.inside_ns(part) for part in parts])
+    steps = np.maximum(1.0, _net_steps(cost, scope))
+    mean, median = float(recorded.mean()), float(np.median(recorded))
+    if not median:
+        # What few steps have is spread over all of them.
+        return _Affected(mean, median, float(net.mean()))
+    part = net.sum() / steps.sum() if contended else np.median(net / steps)
+    return _Affected(mean, median, float(part * np.median(steps)))
 
 
 def _without_symptoms(candidates: list[_Candidate]) -> list[_Candidate]:
@@ -253,6 +273,10 @@ def _finished(
             )
         if contended:
             caveats.append(contended)
+        if "ranks" in context.has and "ranks" not in candidate.rule.needs:
+            caveats.append(
+                f"Of all ranks, only rank {context.scope.rank}, the slowest, was looked at for this."
+            )
         found.append(
             Finding(
                 id=f"{candidate.rule.name}/{_key(candidate, lines)}",
@@ -265,7 +289,7 @@ def _finished(
                 lines=lines,
                 evidence=tuple(_worded(item, context.scope) for item in candidate.draft.evidence),
                 advice=candidate.draft.advice,
-                ranks=(context.scope.rank,),
+                ranks=tuple(candidate.draft.ranks) or (context.scope.rank,),
                 steps=context.scope.numbers,
                 caveats=tuple(caveats),
                 symptoms=tuple(candidate.symptoms),
@@ -279,6 +303,41 @@ def _worded(evidence: Evidence, scope: StepScope) -> Evidence:
     if scope.numbers:
         return evidence
     return replace(evidence, statement=re.sub(r" (per|of each|in each) step\b", "", evidence.statement))
+
+
+def _with_notices(
+    findings: list[Finding], notices: list[_Candidate], context: RuleContext, step_ns: int
+) -> list[Finding]:
+    """What speaks of no time, said whatever it saves: first what puts the numbers in doubt, last what is merely worth knowing."""
+    told = []
+    for candidate in sorted(
+        notices, key=lambda item: (-item.rule.specificity, item.rule.name, item.draft.title)
+    ):
+        draft = candidate.draft
+        lines = _lines(candidate, context, step_ns)
+        told.append(
+            Finding(
+                id=f"{candidate.rule.name}/{_key(candidate, lines)}",
+                rule=candidate.rule.name,
+                title=draft.title,
+                severity=draft.notice,
+                confidence=draft.confidence,
+                saving=draft.saving,
+                saving_share=0.0,
+                lines=lines,
+                evidence=tuple(draft.evidence),
+                advice=draft.advice,
+                ranks=tuple(candidate.draft.ranks) or (context.scope.rank,),
+                steps=context.scope.numbers,
+                caveats=tuple(draft.caveats),
+            )
+        )
+    told = _unique(told)
+    return [
+        *(item for item in told if item.severity != "low"),
+        *findings,
+        *(item for item in told if item.severity == "low"),
+    ]
 
 
 def _lines(candidate: _Candidate, context: RuleContext, step_ns: int) -> tuple[FindingLine, ...]:
@@ -338,7 +397,8 @@ def _confidence(
 
 def _health(engine: Engine) -> tuple[dict[str, Any], ...]:
     rows = engine.sql(
-        "SELECT rank, kind, severity, count, message, remedy, affects FROM health ORDER BY rank, severity, kind, message"
+        """SELECT rank, kind, severity, count, message, remedy, affects FROM health ORDER BY rank, kind <> 'neuron_warning',
+        CASE severity WHEN 'error' THEN 0 WHEN 'warning' THEN 1 ELSE 2 END, kind, message"""
     )
     return tuple(rows.rows())
 

@@ -55,6 +55,14 @@ class Intervals:
     def union(self, other: Intervals) -> Intervals:
         return Intervals.of(np.r_[self.start_ns, other.start_ns], np.r_[self.end_ns, other.end_ns])
 
+    def within(self, start_ns: int, end_ns: int) -> Intervals:
+        """The part of these intervals between two times."""
+        first = int(np.searchsorted(self.end_ns, start_ns, side="right"))
+        last = int(np.searchsorted(self.start_ns, end_ns, side="left"))
+        return Intervals(
+            np.maximum(self.start_ns[first:last], start_ns), np.minimum(self.end_ns[first:last], end_ns)
+        )
+
     def count_of(self, sorted_times_ns: Times) -> int:
         """How many of the sorted times lie inside."""
         before = np.searchsorted(sorted_times_ns, self.start_ns, side="left")

@@ -5,53 +5,85 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from explorer.analysis.engine import Engine
 from explorer.analysis.intervals import Intervals, Times
 from explorer.analysis.step_scope import StepScope
 
+MOST = 0.9
+"""Recording is never taken for more than this part of any time: the rest surely is the program's."""
+
+Costs = npt.NDArray[np.float64]
+
 
 @dataclass(frozen=True)
 class ProfilingCost:
-    """Calibrated cost per recorded op and per line state, and when they happened on the main thread.
+    """Calibrated cost per recorded op, line state and traced call, and when they happened on the main thread.
 
-    The cost of an op is taken where the op starts, the cost of a line where its state starts.
+    The cost of an op is taken where the op starts, the cost of a line where its state starts. Calls of library code and of
+    modules are counted per state: their cost lies evenly in its time outside ops. `calls_before_ns` is that cost up to each
+    of `edges_ns`.
     """
 
     op_ns: float
     line_ns: float
     op_starts_ns: Times
     state_starts_ns: Times
+    edges_ns: Times
+    calls_before_ns: Costs
 
     def inside_ns(self, time: Intervals) -> float:
-        """Recording cost that lies inside these intervals; never more than 90 % of them."""
+        """Recording cost that lies inside these intervals; never more than MOST of them."""
         cost = self.op_ns * time.count_of(self.op_starts_ns)
         cost += self.line_ns * time.count_of(self.state_starts_ns)
-        return min(cost, 0.9 * time.total_ns)
+        if len(self.edges_ns):
+            before, after = (
+                np.interp(at, self.edges_ns, self.calls_before_ns) for at in (time.start_ns, time.end_ns)
+            )
+            cost += float((after - before).sum())
+        return min(cost, MOST * time.total_ns)
 
 
 def profiling_cost(engine: Engine, scope: StepScope, track_id: int) -> ProfilingCost:
     """Read the calibration from the rank's manifest (zero for imported traces, which do not know it)."""
     cost = engine.reader.manifests[scope.rank].cost
-    op_ns, line_ns = (_number(cost.get(name)) for name in ("op_ns", "line_ns"))
-    ops = states = np.zeros(0, dtype=np.int64)
+    op_ns, line_ns, call_ns, module_ns = (
+        _number(cost.get(name)) for name in ("op_ns", "line_ns", "call_ns", "module_ns")
+    )
+    none = np.zeros(0, dtype=np.int64)
+    op_starts = op_lengths = state_starts = edges = none
+    before = np.zeros(0)
     if op_ns:
-        ops = _starts(
-            engine,
-            f"SELECT e.start_ns FROM events e WHERE {scope.where('e')} AND e.category = 'op' AND e.track_id = {track_id}",
-        )
+        found = engine.sql(
+            f"""SELECT e.start_ns, e.duration_ns FROM events e
+            WHERE {scope.where("e")} AND e.category = 'op' AND e.track_id = {track_id} ORDER BY e.start_ns"""
+        ).arrow()
+        op_starts, op_lengths = (column.to_numpy().astype(np.int64) for column in found.columns)
     if line_ns:
-        states = _starts(
-            engine,
-            f"""SELECT h.start_ns FROM host_states h WHERE h.rank = {scope.rank} AND h.track_id = {track_id}
-            AND h.start_ns BETWEEN {scope.start_ns} AND {scope.end_ns}""",
-        )
-    return ProfilingCost(op_ns, line_ns, ops, states)
+        found = engine.sql(
+            f"""SELECT h.start_ns, h.duration_ns, {call_ns} * coalesce(h.skipped_calls, 0) + {module_ns} * coalesce(h.module_calls, 0) AS calls_ns
+            FROM host_states h WHERE h.rank = {scope.rank} AND h.track_id = {track_id}
+            AND h.start_ns BETWEEN {scope.start_ns} AND {scope.end_ns} ORDER BY h.start_ns"""
+        ).arrow()
+        state_starts, lengths = (found.column(at).to_numpy().astype(np.int64) for at in (0, 1))
+        ops = Intervals.of(op_starts, op_starts + op_lengths)
+        edges, before = _calls(state_starts, lengths, found.column(2).to_numpy().astype(float), ops)
+    return ProfilingCost(op_ns, line_ns, op_starts, state_starts, edges, before)
 
 
-def _starts(engine: Engine, sql: str) -> Times:
-    table = engine.sql(sql).arrow()
-    return np.sort(table.column(0).to_numpy().astype(np.int64))
+def _calls(start: Times, length: Times, cost: Costs, ops: Intervals) -> tuple[Times, Costs]:
+    """Cumulative cost of the calls counted in states, which lies evenly in each state's time outside ops."""
+    if not cost.any():
+        return np.zeros(0, dtype=np.int64), np.zeros(0)
+    end = start + length
+    outside = length - (ops.covered_before(end) - ops.covered_before(start))
+    rate = np.minimum(cost, MOST * outside) / np.maximum(1, outside)
+    edges = np.unique(np.concatenate([start, end, ops.start_ns, ops.end_ns]))
+    at = np.searchsorted(start, edges[:-1], "right") - 1
+    inside = (at >= 0) & (edges[:-1] < end[at])
+    free = np.diff(edges) - np.diff(ops.covered_before(edges))
+    return edges, np.r_[0.0, np.cumsum(np.where(inside, rate[at], 0.0) * free)]
 
 
 def _number(value: object) -> float:

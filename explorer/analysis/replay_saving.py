@@ -48,7 +48,7 @@ class ReplaySaving:
                 _change_events(replay, change, events, remaining)
             else:
                 _change_time(replay, change, start, end, remaining)
-            return _saving(replay, before, replay.run(change))
+            return _saving(replay, before, replay.run(change), scope.count)
 
         expected = saved(draft.remaining_share)
         high = saved(0.0) if draft.remaining_share else expected
@@ -88,5 +88,5 @@ def _change_time(replay: Replay, change: Change, start: Ints, end: Ints, remaini
     change.lane = change.lane * (1.0 - part * (1.0 - remaining))
 
 
-def _saving(replay: Replay, before: Prediction, after: Prediction) -> int:
-    return max(0, summarise((), replay, before, after).saving_ns)
+def _saving(replay: Replay, before: Prediction, after: Prediction, changed: int) -> int:
+    return max(0, summarise((), replay, before, after, changed).saving_ns)

@@ -177,15 +177,19 @@ class Replays:
         return summarise(tuple(edit.text() for edit in edits), replay, before, after)
 
 
-def summarise(edits: tuple[str, ...], replay: Replay, before: Prediction, after: Prediction) -> WhatIf:
-    """A prediction of one rank as a WhatIf.
+def summarise(
+    edits: tuple[str, ...], replay: Replay, before: Prediction, after: Prediction, changed: int | None = None
+) -> WhatIf:
+    """A prediction of one rank as a WhatIf. `changed`: how many of its steps were changed; None: all.
 
     A device that lags behind its host bounds the saving: the mean step cannot shrink by more than the whole span does.
     """
     steps = max(1, len(replay.events.steps.number))
     step_before, step_after = _median_step(replay, before), _median_step(replay, after)
     if after.wall_ns > int(after.step_ns.sum()) + 1 and len(after.step_ns):
-        step_after = max(step_after, step_before - max(0, before.wall_ns - after.wall_ns) // steps)
+        step_after = max(
+            step_after, step_before - max(0, before.wall_ns - after.wall_ns) // (changed or steps)
+        )
     return WhatIf(edits, replay.events.rank, steps, step_before, step_after, before.wall_ns, after.wall_ns)
 
 

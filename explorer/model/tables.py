@@ -81,6 +81,13 @@ HOST_STATES = Table(
         _DURATION,
         _ref("stack_id", "User call chain (stacks); null: no user frame"),
         _ref("site_id", "Innermost user line (sites)"),
+        Column(
+            "skipped_calls",
+            "int64",
+            "Calls of code that is not the user's, which the line recorder looked at and let go: each cost time",
+            nullable=True,
+        ),
+        Column("module_calls", "float64", "Calls of nn.Modules that were recorded meanwhile", nullable=True),
     ),
     sort_by=("track_id", "start_ns"),
 )

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from explorer.analysis.code_loop import CodeLines, Line
 from explorer.analysis.rule import Draft, Rule, Setting
 from explorer.analysis.rule_context import RuleContext
-from explorer.analysis.rule_sql import states_at
+from explorer.analysis.rule_sql import states_at, time_outside
 from explorer.model.finding import Saving
 
 _LIBRARY_CALLS = re.compile(r"(?:^|\.)(?:step|zero_grad|backward|manual_seed|synchronize)\(")
@@ -52,6 +52,7 @@ FROM line_steps l WHERE {context.where("l")} AND l.track_id = {context.main_trac
         states = states_at(
             context.scope.rank, context.main_track, context.where("s"), context.in_sites("h.site_id", sites)
         )
+        ops = f"SELECT o.start_ns, o.duration_ns FROM top_ops o WHERE {context.where('o')} AND o.track_id = {context.main_track}"
         drafts.append(
             Draft(
                 title=f"Python work in {function} ({file})",
@@ -59,7 +60,7 @@ FROM line_steps l WHERE {context.where("l")} AND l.track_id = {context.main_trac
                 saving=Saving(low=expected // 2, expected=expected, high=row["python_ns"]),
                 evidence=[evidence],
                 advice=_advice(lines[0]),
-                affected=f"SELECT start_ns, duration_ns FROM ({states})",
+                affected=time_outside(states, ops),
                 remaining_share=1 - expected / max(1, row["python_ns"]),
                 confidence="medium",
                 key=f"{file}:{function}",

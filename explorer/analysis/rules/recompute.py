@@ -19,7 +19,8 @@ FORWARD_ONLY = (
 
 def check(context: RuleContext) -> Sequence[Draft]:
     # By time, not by parent: Python functions may lie between the node and the op.
-    inside = f"""SELECT e.event_id, e.start_ns, e.duration_ns, e.site_id, b.event_id AS node_id FROM (
+    inside = f"""SELECT e.event_id, e.track_id, e.start_ns, e.duration_ns, e.site_id, b.event_id AS node_id,
+  b.start_ns AS node_start_ns, b.start_ns + b.duration_ns AS node_end_ns FROM (
   SELECT * FROM events e WHERE {context.where()} AND e.category = 'op' AND {context.in_texts("e.name", FORWARD_ONLY)}) e
 ASOF JOIN (SELECT * FROM events b WHERE {context.where("b")} AND b.category = 'op' AND b.name LIKE '%Backward%' AND b.name NOT LIKE 'autograd::%') b
   ON e.track_id = b.track_id AND e.start_ns >= b.start_ns WHERE e.start_ns < b.start_ns + b.duration_ns"""
@@ -28,9 +29,13 @@ ASOF JOIN (SELECT * FROM events b WHERE {context.where("b")} AND b.category = 'o
     if on_device:
         again = device_time(context, inside)
     else:
-        # A node that triggers a recomputation holds it from its first such op to its last.
-        again = f"""SELECT min(start_ns) AS start_ns, (max(start_ns + duration_ns) - min(start_ns))::BIGINT AS duration_ns,
-  arg_max(site_id, duration_ns) AS site_id, min(event_id) AS event_id FROM ({inside}) GROUP BY node_id"""
+        # A node that triggers a recomputation begins with it, the checkpoint's own Python included; what follows is the
+        # node's own gradient op.
+        again = f"""SELECT n.start_ns, (least(n.end_ns, coalesce(o.start_ns, n.end_ns)) - n.start_ns)::BIGINT AS duration_ns, n.site_id, n.event_id
+FROM (SELECT any_value(node_start_ns) AS start_ns, any_value(node_end_ns) AS end_ns, max(start_ns + duration_ns) AS last_ns,
+  any_value(track_id) AS track_id, arg_max(site_id, duration_ns) AS site_id, min(event_id) AS event_id FROM ({inside}) GROUP BY node_id) n
+ASOF LEFT JOIN (SELECT e.track_id, e.start_ns FROM events e WHERE {context.where()} AND e.category = 'op') o
+  ON o.track_id = n.track_id AND o.start_ns >= n.last_ns"""
     evidence, row = context.evidence(
         "{ops} forward ops per step run again inside the backward pass and take {again_ns} per step"
         + (" on the device." if on_device else "."),

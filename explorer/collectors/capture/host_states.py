@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from explorer.collectors.lines.records import SKIPPED_CHUNK
 from explorer.collectors.lines.replay import ThreadStates
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ class HostStates:
         """`carried`: node that each thread was at when the window began; updated to where it is at the end."""
         self.by_thread: dict[int, tuple[I64, I64]] = {}
         self.modules: dict[int, tuple[I64, I64]] = {}
+        self.skipped: dict[int, I64] = {}
         seen = set()
         for thread in states:
             seen.add(thread.native_id)
@@ -35,6 +37,8 @@ class HostStates:
                     np.maximum.accumulate(thread.module_times),
                     thread.module_keys,
                 )
+            if thread.skipped_times is not None:
+                self.skipped[thread.native_id] = np.maximum.accumulate(thread.skipped_times)
             before = carried.get(thread.native_id, 0)
             times = np.concatenate([np.array([start_ns], dtype=np.int64), thread.times])
             nodes = np.concatenate([np.array([before], dtype=np.int64), thread.nodes])
@@ -69,6 +73,16 @@ class HostStates:
         at = np.searchsorted(known[0], times, "right") - 1
         return np.where(at >= 0, known[1][np.maximum(at, 0)], 0)
 
+    def _skipped_calls(self, native_id: int, start: I64, end: I64) -> I64:
+        """Calls in each interval that were traced but not recorded, by the times of some of them."""
+        times = self.skipped.get(native_id, np.zeros(0, np.int64))
+        return SKIPPED_CHUNK * (np.searchsorted(times, end) - np.searchsorted(times, start))
+
+    def _module_calls(self, native_id: int, start: I64, end: I64) -> npt.NDArray[np.float64]:
+        """Calls of nn.Modules in each interval: half its records of their beginnings and ends."""
+        times, _ = self.modules.get(native_id, (np.zeros(0, np.int64), None))
+        return 0.5 * (np.searchsorted(times, end) - np.searchsorted(times, start))
+
     def rows(self, tracks: Tracks, stacks: I64, sites: I64) -> pa.Table | None:
         """Rows of host_states: consecutive equal states merged, empty ones dropped."""
         import pyarrow as pa
@@ -94,6 +108,8 @@ class HostStates:
                         "duration_ns": end - start,
                         "stack_id": pa.array(stack, mask=stack == 0),
                         "site_id": pa.array(site, mask=site == 0),
+                        "skipped_calls": self._skipped_calls(native_id, start, end),
+                        "module_calls": self._module_calls(native_id, start, end),
                     }
                 )
             )

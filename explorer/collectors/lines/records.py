@@ -23,12 +23,16 @@ outermost n were still running when recording was taken up: until then, the inne
 SAME_MODULE = -3
 """Module payload: the call of a module that is nobody's (a compiled graph) began; the innermost one stays what it was."""
 
+SKIPPED_CHUNK = 8
+"""One time is noted for this many calls of code that is not recorded: their cost is known, and so is when it was paid."""
+
 
 @dataclass(slots=True)
 class ThreadRecords:
     """Records of one thread. `records` alternates time_ns and payload: a code object (frame entered), a line number
     from 1 (line of the innermost frame), POP, COARSE, CLEAR or LOST. `modules` alternates time_ns and the key of the
-    nn.Module whose call began (from 1), SAME_MODULE, 0 where the innermost call ended, or CLEAR."""
+    nn.Module whose call began (from 1), SAME_MODULE, 0 where the innermost call ended, or CLEAR. `skipped` holds the time of
+    every SKIPPED_CHUNKth call that was traced but not recorded."""
 
     native_id: int
     ident: int
@@ -36,6 +40,7 @@ class ThreadRecords:
     records: list[Any] = field(default_factory=list)
     finished: bool = False
     modules: list[int] = field(default_factory=list)
+    skipped: list[int] = field(default_factory=list)
 
 
 class LineRecorder(Protocol):

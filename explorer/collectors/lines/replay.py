@@ -19,30 +19,35 @@ ROOT = 0
 
 @dataclass(slots=True)
 class Chains:
-    """Every call chain seen, as a tree: node -> (parent node, code object, line, coarse). Node 0 is the empty chain."""
+    """Every call chain seen, as a tree: node -> (parent node, code object, line, coarse, guess). Node 0 is the empty chain."""
 
     parents: list[int] = field(default_factory=lambda: [ROOT])
     codes: list[CodeType | None] = field(default_factory=lambda: [None])
     lines: list[int] = field(default_factory=lambda: [0])
     coarse: list[bool] = field(default_factory=lambda: [False])
+    guess: list[bool] = field(default_factory=lambda: [False])
     _children: dict[tuple[int, int], dict[int, int]] = field(default_factory=dict)
 
     def below(self, parent: int, code: CodeType) -> dict[int, int]:
-        """Nodes of `code` called from `parent`, by line; lines at most 0 are coarse ones."""
+        """Nodes of `code` called from `parent`, by line; 0 is the coarse one, a guessed line stands as -line."""
         key = (parent, id(code))
         found = self._children.get(key)
         if found is None:
             found = self._children[key] = {}
         return found
 
-    def add(self, lines: dict[int, int], parent: int, code: CodeType, line: int) -> int:
-        """A new node; `line` 0 makes a coarse one (the function, at its first line). Keeps `code` alive."""
+    def add(
+        self, lines: dict[int, int], parent: int, code: CodeType, line: int, *, guess: bool = False
+    ) -> int:
+        """A new node; `line` 0 makes a coarse one (the function, at its first line), `guess` one whose line is likely but
+        not known. Keeps `code` alive."""
         node = len(self.parents)
         self.parents.append(parent)
         self.codes.append(code)
         self.lines.append(line or code.co_firstlineno)
         self.coarse.append(line == 0)
-        lines[line] = node
+        self.guess.append(guess)
+        lines[-line if guess else line] = node
         return node
 
     def chain(self, node: int) -> list[tuple[CodeType, int, bool]]:
@@ -68,6 +73,9 @@ class ThreadStates:
     module_times: npt.NDArray[np.int64]
     module_keys: npt.NDArray[np.int64]
     """From module_times[i] on, the innermost nn.Module is module_keys[i]; 0 is none."""
+
+    skipped_times: npt.NDArray[np.int64] | None = None
+    """Times of every SKIPPED_CHUNKth call that was traced but not recorded; None: nothing was."""
 
 
 class Replay:
@@ -98,6 +106,7 @@ class Replay:
             thread.finished,
             np.array(thread.modules[0::2], dtype=np.int64),
             np.array(innermost, dtype=np.int64),
+            np.array(thread.skipped, dtype=np.int64),
         )
 
     def nodes(self, thread: ThreadRecords) -> list[int]:

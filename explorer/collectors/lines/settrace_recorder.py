@@ -14,7 +14,7 @@ from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import Any
 
-from explorer.collectors.lines.records import CLEAR, LOST, POP, ThreadRecords
+from explorer.collectors.lines.records import CLEAR, LOST, POP, SKIPPED_CHUNK, ThreadRecords
 from explorer.collectors.lines.user_code import SKIP, UserCode, being_imported
 
 LINE_BUDGET = 20_000
@@ -179,12 +179,14 @@ class SettraceRecorder:
                 self.on_switched_off()
 
         calls = CALL_CHUNK
+        skipped = 0
+        append_skipped = own.skipped.append
         chunk_start = clock()
         records = own.records
         mark = 0
 
         def enter(frame: FrameType, event: str, arg: Any) -> Any:
-            nonlocal calls, chunk_start, mark
+            nonlocal calls, skipped, chunk_start, mark
             code = frame.f_code
             calls -= 1
             if calls < 0:
@@ -199,10 +201,12 @@ class SettraceRecorder:
                 entries = files[code.co_filename]
             except KeyError:
                 entries = None if self._classify(frame) == SKIP else True
-            if entries is None:
-                return None
-            if entries is modules_file:
-                return enter_module(frame) if code is module_call else None
+            if entries is None or entries is modules_file:
+                skipped += 1
+                if skipped == SKIPPED_CHUNK:
+                    skipped = 0
+                    append_skipped(clock())
+                return enter_module(frame) if code is module_call and entries is not None else None
             now = clock()
             append(now)
             append(code)
@@ -309,8 +313,11 @@ class SettraceRecorder:
             module_count = len(own.modules) & ~1
             modules = own.modules[:module_count]
             del own.modules[:module_count]
+            skipped = own.skipped[:]
+            del own.skipped[: len(skipped)]
+            finished = own.ident not in alive
             result.append(
-                ThreadRecords(own.native_id, own.ident, own.name, taken, own.ident not in alive, modules)
+                ThreadRecords(own.native_id, own.ident, own.name, taken, finished, modules, skipped)
             )
         self._threads = [t for t, r in zip(self._threads, result) if not r.finished or t.records]
         return result
