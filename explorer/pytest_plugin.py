@@ -114,7 +114,8 @@ class ProfiledTest:
 def _sentence(finding: Finding) -> str:
     line = finding.lines[0] if finding.lines else None
     place = f" at {line.file}:{line.line} `{line.code}`" if line else ""
-    return f"{finding.rule} ({finding.severity}): {finding.title}{place}; saves {finding.saving_share:.1%} of the step. {finding.advice}"
+    saves = f"; saves {finding.saving_share:.1%} of the step" if finding.saves_time else ""
+    return f"{finding.rule} ({finding.severity}): {finding.title}{place}{saves}. {finding.advice}"
 
 
 @pytest.fixture

@@ -59,8 +59,8 @@ _LINE = _object({"file": _TEXT, "line": _WHOLE, "function": _TEXT, "code": _TEXT
 _SAVING = _object({"low": _WHOLE, "expected": _WHOLE, "high": _WHOLE})
 _SEVERITY = {"enum": ["high", "medium", "low"]}
 _BASIS = {
-    "enum": ["replay", "bound"],
-    "description": "replay: predicted by replaying the dependency graph; bound: the most it can be",
+    "enum": ["replay", "bound", "none"],
+    "description": "replay: predicted by replaying the dependency graph; bound: the most it can be; none: it speaks of no time",
 }
 _FULL_FINDING = _object(
     {

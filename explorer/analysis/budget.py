@@ -119,7 +119,7 @@ def check(run: Run, budget: Budget, baseline: Run | None = None) -> list[Outcome
     if findings is not None and budget.forbidden:
         outcomes += [_forbidden(rule, findings) for rule in budget.forbidden]
     if findings is not None and budget.max_saving_share is not None:
-        worst = findings[0] if len(findings) else None
+        worst = max(findings, key=lambda finding: finding.saving_share, default=None)
         share = worst.saving_share if worst else 0.0
         text = f"largest saving {share:.1%}" + (f" ({worst.title})" if worst else "")
         outcomes.append(

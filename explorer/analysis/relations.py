@@ -70,7 +70,7 @@ def typed_nulls(spec: Table) -> str:
 def _order_of(name: str) -> str:
     """The order of a kept view's rows."""
     if name == "run_health":
-        return "CASE severity WHEN 'error' THEN 0 WHEN 'warning' THEN 1 ELSE 2 END, rank, kind"
+        return "kind <> 'neuron_warning', CASE severity WHEN 'error' THEN 0 WHEN 'warning' THEN 1 ELSE 2 END, rank, kind"
     return f"rank, {PLACE}"
 
 

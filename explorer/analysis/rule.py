@@ -49,7 +49,11 @@ class Draft:
     `line_times_ns` are the responsible lines, worst first, with recorded time per step (empty: no line is known).
     `saving` is per step in recorded time. `affected` is SQL for the time that would shrink, as rows of
     (start_ns, duration_ns) and, where it is events, event_id: it corrects the saving, finds overlaps between
-    findings, and tells a replay what to change; `remaining_share` is the part of that time left after the advice.
+    findings, and tells a replay what to change; `remaining_share` is the part of that time left after the advice. `side` is
+    host or device of the scope's rank, or ranks for what lies between ranks; `ranks` are those it is about (empty: the scope's).
+
+    `notice` is a severity for what speaks of no time (an error, a warning, a doubt): such a draft has the saving
+    Saving(0, 0, 0, "none") and no `affected`, and is said whatever it saves: before the others, or after them where it is low.
     """
 
     title: str
@@ -63,6 +67,8 @@ class Draft:
     confidence: str = "high"
     caveats: Sequence[str] = ()
     key: str = ""
+    notice: str = ""
+    ranks: Sequence[int] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,17 +107,18 @@ def _print_one(out: Console, number: int, finding: Finding, evidence: bool) -> N
     spread = (
         f", {units.duration(saving.low)} to {units.duration(saving.high)}" if saving.low < saving.high else ""
     )
-    print_hanging(
-        f"{_INDENT}  saves  ",
-        Text.assemble(
-            (
-                f"{up_to}{units.duration(saving.expected)} of {finding.whole} ({units.share(finding.saving_share)})",
-                style,
+    if finding.saves_time:
+        print_hanging(
+            f"{_INDENT}  saves  ",
+            Text.assemble(
+                (
+                    f"{up_to}{units.duration(saving.expected)} of {finding.whole} ({units.share(finding.saving_share)})",
+                    style,
+                ),
+                (f"  {saving.basis}{spread}; confidence {finding.confidence}", "dim"),
             ),
-            (f"  {saving.basis}{spread}; confidence {finding.confidence}", "dim"),
-        ),
-        to=out,
-    )
+            to=out,
+        )
     for line in finding.lines[:_LINES]:
         body = Text.assemble((f"{line.file}:{line.line}", "cyan"), f"  {line.code or line.function}")
         body.append(f"  {units.duration(line.time_ns)} ({units.share(line.share)})", style="dim")

@@ -44,7 +44,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Saving:
-    """Predicted saving per step in nanoseconds; `basis` is 'replay' or 'bound'."""
+    """Predicted saving per step in nanoseconds; `basis` is 'replay', 'bound', or 'none' where a finding speaks of no time."""
 
     low: int
     expected: int
@@ -70,6 +70,11 @@ class Finding:
     steps: tuple[int, ...] = ()
     caveats: tuple[str, ...] = ()
     symptoms: tuple[str, ...] = ()
+
+    @property
+    def saves_time(self) -> bool:
+        """Whether it speaks of time at all; else of errors, warnings or doubts, and there is nothing to save."""
+        return self.saving.basis != "none"
 
     @property
     def whole(self) -> str:

@@ -30,10 +30,12 @@ def markdown_report(run: Run) -> str:
         out.append("No rule found anything worth changing.")
     for number, finding in enumerate(findings, 1):
         bound = "" if finding.saving.basis == "replay" else "up to "
-        out.append(
-            f"{number}. **{_plain(finding.title)}** ({finding.severity}): saves {bound}{duration_text(finding.saving.expected)}"
-            f" of {finding.whole} ({finding.saving_share:.1%})."
+        saves = (
+            f": saves {bound}{duration_text(finding.saving.expected)} of {finding.whole} ({finding.saving_share:.1%})"
+            if finding.saves_time
+            else ""
         )
+        out.append(f"{number}. **{_plain(finding.title)}** ({finding.severity}){saves}.")
         for line in finding.lines[:1]:
             out.append(f"   `{_code(line.file)}:{line.line}` `{_code(line.code)}`")
         out.append(f"   {_plain(finding.advice)}")

@@ -95,4 +95,4 @@ FROM (
     UNION ALL BY NAME
     SELECT * FROM seen WHERE (rank, kind) NOT IN (SELECT (rank, kind) FROM health)
 )
-ORDER BY CASE severity WHEN 'error' THEN 0 WHEN 'warning' THEN 1 ELSE 2 END, rank, kind
+ORDER BY kind <> 'neuron_warning', CASE severity WHEN 'error' THEN 0 WHEN 'warning' THEN 1 ELSE 2 END, rank, kind

@@ -35,9 +35,13 @@ def _card(number: int, finding: Finding, code_of: Callable[[str], CodeFile | Non
         ),
         tag(
             "p",
-            tag("b", f"Saves {duration_text(saving.expected)} of {finding.whole} ({finding.saving_share:.1%})"),
+            tag(
+                "b", f"Saves {duration_text(saving.expected)} of {finding.whole} ({finding.saving_share:.1%})"
+            ),
             f" — {basis}, {span}; confidence {finding.confidence}.",
-        ),
+        )
+        if finding.saves_time
+        else tag("p", f"It speaks of no time; confidence {finding.confidence}."),
         *(_excerpt(line, code_of(line.file)) for line in finding.lines[:2]),
         tag("p", tag("b", "Do: "), finding.advice),
         *(tag("p", tag("b", "Seen: "), item.statement) for item in finding.evidence),

@@ -23,6 +23,8 @@ def key_values(run: Run) -> dict[str, float]:
         if slowest.get(name) is not None:
             values[f"{PREFIX}/{name}"] = float(slowest[name])
     for finding in run.bottlenecks():
+        if not finding.saves_time:
+            continue
         key = f"{PREFIX}/saving_ms/{finding.rule}"
         values[key] = values.get(key, 0.0) + finding.saving.expected / 1e6
     return values
@@ -36,8 +38,6 @@ def findings_text(run: Run) -> str:
     lines = []
     for finding in findings:
         place = f" `{finding.lines[0].file}:{finding.lines[0].line}`" if finding.lines else ""
-        lines.append(
-            f"- **{finding.title}**{place} ({finding.severity}): saves {duration_text(finding.saving.expected)}"
-            f" per step. {finding.advice}"
-        )
+        saves = f"saves {duration_text(finding.saving.expected)} per step. " if finding.saves_time else ""
+        lines.append(f"- **{finding.title}**{place} ({finding.severity}): {saves}{finding.advice}")
     return "\n".join(lines)

@@ -140,6 +140,9 @@ class FindingsScreen(ExplorerScreen):
         text.append(f" · {finding.confidence} confidence · rule {finding.rule}\n\n", style=muted)
         saving = finding.saving
         text.append("Saves  ", style=heading)
+        if not finding.saves_time:
+            text.append("nothing by itself: it speaks of results or of trust in the numbers, not of time\n\n")
+            return self._rest_of_finding(finding, text)
         text.append(units.duration(saving.expected), style=f"bold {css['good']}")
         text.append(f" of {finding.whole} ({units.share(finding.saving_share)})")
         if saving.low != saving.high:
@@ -152,6 +155,12 @@ class FindingsScreen(ExplorerScreen):
             else "an upper bound, not a prediction"
         )
         text.append(f"; {how}\n\n", style=muted)
+        return self._rest_of_finding(finding, text)
+
+    def _rest_of_finding(self, finding: Finding, text: Text) -> Text:
+        """What to do, lines, evidence, doubts."""
+        css = inks(self.app.current_theme)
+        muted, heading = css["muted"], f"bold {css['primary']}"
         text.append("Do this\n", style=heading)
         text.append(safe(finding.advice) + "\n\n")
         if finding.lines:

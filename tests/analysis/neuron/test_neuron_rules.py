@@ -236,6 +236,58 @@ def eager(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return open_run(import_session(folder / "data", folder / "run").directory, ranks=[1])
 
 
+def test_warnings_of_the_profiler_come_first(planted: tuple[Story, Run]) -> None:
+    _, run = planted
+    found = find(run, rules=list(RULES.values()), replay=False)
+    assert [finding.rule for finding in found][:2] == ["neuron_warnings", "neuron_errors"]
+    assert found[-1].rule == "neuron_nki_coverage"
+    warning = found[0]
+    assert warning.title == "The profiler warns: Dynamic DMA traces are missing"
+    assert "NEURON_RT_ENABLE_DGE_NOTIFICATIONS" in warning.advice
+    assert (warning.severity, warning.saving.basis, warning.saves_time) == ("medium", "none", False)
+    assert found.health[0]["kind"] == "neuron_warning"
+    assert run.health().rows()[0]["kind"] == "neuron_warning"
+
+
+def test_device_errors_name_what_began_last_before_them(planted: tuple[Story, Run]) -> None:
+    story, run = planted
+    (finding,) = _find(run, "neuron_errors")
+    assert finding.title == "The device reported an error (numerical): NaN in output"
+    assert finding.severity == "high"
+    at = story.builder.rows["Error"][0]["timestamp"]
+    earlier = [r for r in story.builder.rows["Instruction"] if r["pcore_idx"] == 0 and r["start_ts"] <= at]
+    last = max(earlier, key=lambda row: row["start_ts"])
+    (evidence,) = finding.evidence
+    (event,) = evidence.events
+    row = run.engine.sql(f"SELECT start_ns, name FROM events WHERE event_id = {event.split(':')[1]}").rows()[
+        0
+    ]
+    assert (row["start_ns"], row["name"]) == (last["start_ts"], last["opcode"])
+    assert _line(finding) == ("/opt/app/model.py", 15)
+
+
+@pytest.mark.parametrize(
+    ("description", "kind"), [("Access out of bounds", " (out of bounds)"), ("Parity fault", "")]
+)
+def test_other_device_errors(tmp_path: Path, description: str, kind: str) -> None:
+    story = _one_engine("Vector", 5_000, 4_000)
+    story.builder.row("Error", description=description, timestamp=5_001_000, type="Errors", error_type_id=1)
+    story.builder.row("Error", description="hello", timestamp=5_001_000, type="Custom Notification")
+    (finding,) = _find(_import(story, tmp_path), "neuron_errors")
+    assert finding.title == f"The device reported an error{kind}: {description}"
+
+
+def test_kernel_coverage(planted: tuple[Story, Run]) -> None:
+    story, run = planted
+    (finding,) = _find(run, "neuron_nki_coverage")
+    rows = story.builder.rows["Instruction"]
+    kernels = sum(bool(row["nki_source_location"] or row["kernel_instruction_name"]) for row in rows)
+    assert f"{kernels} of {len(rows):,} instructions" in finding.evidence[0].statement.replace("\u202f", ",")
+    assert finding.severity == "low"
+    assert {line.file for line in finding.lines}.isdisjoint({"kernels/attention.py"})
+    assert not _find(run, "neuron_nki_coverage", coverage=kernels / len(rows))
+
+
 def test_tiny_graphs(eager: Run) -> None:
     (finding,) = _find(eager, "neuron_tiny_executions")
     # 79 gaps of 10 us, and the one from the step's own graph to the first tiny one.
