@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -19,14 +19,20 @@ EVENTS_SHOWN = 5
 
 @dataclass
 class RuleContext:
-    """Args: engine: the run, trusted; scope: rank and steps that all numbers refer to; overrides: settings by
-    '<rule>.<setting>'."""
+    """Args: engine: the scope's rank, trusted; scope: rank and steps that all numbers refer to; overrides: settings by
+    '<rule>.<setting>'; job: all ranks of the run, for rules that compare them (None: the same engine)."""
 
     engine: Engine
     scope: StepScope
     overrides: Mapping[str, float] = field(default_factory=dict)
     shared: dict[str, Any] = field(default_factory=dict)
     """What several rules need and one of them has already made, by name."""
+    job: Engine | None = None
+
+    @property
+    def of_job(self) -> RuleContext:
+        """The same with all ranks of the run under `engine`: what it asks of events it asks of every rank."""
+        return self if self.job is None else replace(self, engine=self.job, shared={}, job=None)
 
     def setting(self, rule: Rule, name: str) -> float:
         """The value of a rule's setting. Raises KeyError for a name the rule does not define."""
@@ -45,12 +51,13 @@ class RuleContext:
         return {name: _plain(value) for name, value in found[0].items()} if found else {}
 
     def evidence(self, statement: str, sql: str, events: str = "") -> tuple[Evidence, dict[str, Any]]:
-        """A statement filled with the row that `sql` returns. `events` is SQL returning event_id of examples."""
+        """A statement filled with the row that `sql` returns. `events` is SQL returning event_id of examples, and their rank
+        where it is not the scope's."""
         row = self.row(sql)
         shown: tuple[str, ...] = ()
         if events:
-            found = self.rows(f"SELECT event_id FROM ({events}) LIMIT {EVENTS_SHOWN}")
-            shown = tuple(f"{self.scope.rank}:{item['event_id']}" for item in found)
+            found = self.rows(f"SELECT * FROM ({events}) LIMIT {EVENTS_SHOWN}")
+            shown = tuple(f"{item.get('rank', self.scope.rank)}:{item['event_id']}" for item in found)
         return Evidence(fill(statement, row), sql, shown), row
 
     def where(self, alias: str = "e") -> str:
@@ -79,7 +86,7 @@ class RuleContext:
     @cached_property
     def codes(self) -> dict[int, dict[str, Any]]:
         """Every site of the run by id."""
-        return {row["site_id"]: row for row in self.rows("SELECT * FROM sites")}
+        return {row["site_id"]: row for row in self.of_job.rows("SELECT * FROM sites")}
 
     def code(self, site_id: int | None) -> str:
         """Source text of a line, or empty."""
@@ -123,7 +130,7 @@ class RuleContext:
         if self.captured:
             # Our own capture hooks these: none recorded means none happened.
             present |= {"io", "gc", "data"}
-        if len(self.engine.reader.ranks) > 1:
+        if len((self.job or self.engine).reader.ranks) > 1:
             present.add("ranks")
         return frozenset(present)
 

@@ -15,14 +15,17 @@ _COPIED = ("events", "stacks", "sites", "steps", "tracks", "host_states", "top_o
 
 
 @contextmanager
-def scratch_engine(engine: Engine, copied: Sequence[str] = _COPIED) -> Iterator[Engine]:
-    """An engine of its own over the same run, with equal answers, closed afterwards.
+def scratch_engine(
+    engine: Engine, copied: Sequence[str] = _COPIED, *, ranks: Sequence[int] | None = None
+) -> Iterator[Engine]:
+    """An engine of its own over the same run, or some ranks of it, with equal answers, closed afterwards.
 
     Temporary tables hide the views of the same name, so the same SQL text reads them here and the views elsewhere.
     """
-    own = Engine(engine.reader, rolled_up=engine.rolled_up)
+    reader = engine.reader if ranks is None else engine.reader.of_ranks(ranks)
+    own = Engine(reader, rolled_up=engine.rolled_up)
     try:
-        if sum(part.rows for part in engine.reader.parts("events")) <= MOST_EVENTS:
+        if sum(part.rows for part in reader.parts("events")) <= MOST_EVENTS:
             for name in copied:
                 text = f'SELECT * FROM memory.main."{name}"'
                 with damage_named(own.reader.directory):

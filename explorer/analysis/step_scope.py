@@ -90,8 +90,8 @@ def find_scope(engine: Engine) -> StepScope:
     if not rows:
         rank = engine.reader.ranks[0]
         found = engine.sql(
-            """SELECT rank, min(start_ns) AS start_ns, max(start_ns + duration_ns) AS end_ns FROM events
-            GROUP BY rank ORDER BY max(start_ns + duration_ns) - min(start_ns) DESC, rank LIMIT 1"""
+            """SELECT rank, min(start_ns) AS start_ns, max(end_ns) AS end_ns FROM track_extents
+            GROUP BY rank ORDER BY max(end_ns) - min(start_ns) DESC, rank LIMIT 1"""
         ).rows()
         if not found:
             return StepScope(rank, (), (), 0, 0, 0, 0, False)

@@ -65,7 +65,7 @@ def _waiting_ns(context: RuleContext) -> int:
     """Waiting for late ranks per step: no overlap makes a late rank arrive earlier."""
     if "ranks" not in context.has:
         return 0
-    row = context.row(
+    row = context.of_job.row(
         f"SELECT coalesce(avg(wait_ns), 0)::BIGINT AS wait_ns FROM rank_waits w WHERE {context.where('w')}"
     )
     return int(row["wait_ns"])

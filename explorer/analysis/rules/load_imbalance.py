@@ -45,8 +45,7 @@ def check(context: RuleContext) -> Sequence[Draft] | NotChecked:
             saving=Saving(saving_ns // 2, saving_ns, saving_ns),
             evidence=[evidence],
             advice=advice,
-            affected=f"""SELECT e.start_ns, w.wait_ns AS duration_ns FROM collective_waits w
-JOIN events e ON e.rank = w.rank AND e.event_id = w.event_id WHERE w.rank = {context.scope.rank} AND w.wait_ns > 0""",
+            affected=f"SELECT start_ns, wait_ns AS duration_ns FROM collective_waits WHERE rank = {context.scope.rank} AND wait_ns > 0",
             side="ranks",
             confidence="medium",
             key="job",

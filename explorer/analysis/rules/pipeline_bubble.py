@@ -15,9 +15,8 @@ _PAIRS = "operation IN ('send_recv', 'send', 'recv')"
 def check(context: RuleContext) -> Sequence[Draft] | NotChecked:
     if not context.rows(f"SELECT 1 FROM collective_waits WHERE {_PAIRS} AND ranks_seen > 1 LIMIT 1"):
         return NotChecked(RULE.name, "the ranks exchange no point-to-point messages: there is no pipeline")
-    chosen = f"""SELECT w.rank, w.event_id, e.start_ns, w.wait_ns AS duration_ns, w.site_id FROM collective_waits w
-JOIN events e ON e.rank = w.rank AND e.event_id = w.event_id
-WHERE {context.scope.where_steps("e")} AND w.{_PAIRS} AND w.wait_ns > w.residual_ns"""
+    chosen = f"""SELECT w.rank, w.event_id, w.start_ns, w.wait_ns AS duration_ns, w.site_id FROM collective_waits w
+WHERE {context.scope.where_steps("w")} AND w.{_PAIRS} AND w.wait_ns > w.residual_ns"""
     ranks = len(context.engine.reader.ranks)
     evidence, row = context.evidence(
         "A stage waits {wait_ns} of each step for its neighbours on average; rank {worst_rank} waits {worst_ns}.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
 from explorer.analysis.rule import Draft, NotChecked, Rule, Setting
@@ -48,11 +49,12 @@ WHERE calls >= {calls:.0f} WINDOW kind AS (PARTITION BY operation, size_bytes)""
                 saving=Saving(per_step // 3, per_step // 2, per_step),
                 evidence=[evidence],
                 advice="Look at the link: cable, port errors, PCIe or NUMA placement, another job on the switch. Test it alone, and move the ranks to see whether the slowness moves with the host.",
-                affected=f"""SELECT e.start_ns, e.duration_ns FROM collective_waits w JOIN events e ON e.rank = w.rank AND e.event_id = w.event_id
-WHERE w.rank = {context.scope.rank} AND w.match_id IN (SELECT match_id FROM ({compared}) WHERE members = '{members}')""",
+                affected=f"""SELECT start_ns, wait_ns + transfer_ns AS duration_ns FROM collective_waits w
+WHERE rank = {context.scope.rank} AND match_id IN (SELECT match_id FROM ({compared}) WHERE members = '{members}')""",
                 side="ranks",
                 confidence="medium",
                 key=members,
+                ranks=json.loads(members),
             )
         )
     return drafts

@@ -27,6 +27,9 @@ def _draft(context: RuleContext, item: Straggler) -> Draft:
         f"Rank {item.rank} arrives last at {{last_calls}} of {{calls}} calls, {{late_ns}} per step later than the median rank.",
         f"""SELECT sum(last_calls)::BIGINT AS last_calls, sum(calls)::BIGINT AS calls,
   {late}::BIGINT AS late_ns FROM rank_waits WHERE complete AND NOT disturbed AND rank = {item.rank}""",
+        f"""SELECT w.rank, w.event_id FROM collective_waits w WHERE w.match_id = (
+  SELECT arg_max(match_id, late_ns) FROM collective_waits WHERE rank = {item.rank} AND is_last)
+ORDER BY w.rank <> {item.rank}, w.wait_ns DESC, w.rank""",
     )
     cause = item.causes[0] if item.causes else None
     where = f"{cause.file}:{cause.line}" if cause and cause.file else "no known line"
@@ -43,6 +46,7 @@ def _draft(context: RuleContext, item: Straggler) -> Draft:
         confidence="high" if cause and 2 * cause.more_ns >= item.delay_ns else "medium",
         caveats=[f"Clocks of the ranks are aligned to within {item.residual_ns / 1e3:.1f} µs."],
         key=f"rank {item.rank}",
+        ranks=(item.rank,),
     )
 
 
@@ -67,17 +71,14 @@ def _advice(item: Straggler) -> str:
 
 
 def _affected(context: RuleContext, item: Straggler) -> str:
-    """Time that would shrink on the rank the findings speak about."""
-    scope = context.scope
-    if scope.rank == item.rank:
-        sites = [cause.site_id for cause in item.causes[:1] if cause.site_id is not None]
-        return (
-            f"SELECT p.start_ns, p.duration_ns FROM critical_path p WHERE p.rank = {scope.rank}"
-            f" AND {context.in_sites('p.site_id', sites)}"
-        )
-    return f"""SELECT e.start_ns, w.wait_ns AS duration_ns FROM collective_waits w
-JOIN events e ON e.rank = w.rank AND e.event_id = w.event_id
-WHERE w.rank = {scope.rank} AND w.last_rank = {item.rank} AND w.wait_ns > 0"""
+    """Time that would shrink on the rank the findings speak about: what it waits for the late one, or is late itself."""
+    rank = context.scope.rank
+    if rank == item.rank:
+        return f"SELECT start_ns - late_ns AS start_ns, late_ns AS duration_ns FROM collective_waits WHERE rank = {rank} AND is_last"
+    return (
+        "SELECT start_ns, wait_ns AS duration_ns FROM collective_waits"
+        f" WHERE rank = {rank} AND last_rank = {item.rank} AND wait_ns > 0"
+    )
 
 
 RULE = Rule(
