@@ -29,6 +29,8 @@ class Dimensions:
         self._fx = fx
         self.generated: list[bool] = [False]
         """By node: whether its line was translated from a graph's generated code."""
+        self.from_stacks = False
+        """Whether lines come from the profiler's own stacks."""
         self._user_code = user_code
         self._paths = paths
         self._names = QualifiedNames()
@@ -43,6 +45,8 @@ class Dimensions:
         self.stacks: list[int] = [0]
         self.sites: list[int] = [0]
         self.coarse: list[bool] = [False]
+        self.guess: list[bool] = [False]
+        """By node: whether its line is likely, but not known."""
         self._node_user: list[bool] = [False]
         self.user_files: set[str] = set()
 
@@ -64,10 +68,12 @@ class Dimensions:
             if self._is_user(code) or not self._node_user[parent]:
                 self.sites.append(own)
                 self.coarse.append(chains.coarse[node])
+                self.guess.append(chains.guess[node])
             else:
                 # A library frame beneath a project frame: the project's line is what its owner can change.
                 self.sites.append(self.sites[parent])
                 self.coarse.append(self.coarse[parent])
+                self.guess.append(self.guess[parent])
             self._node_user.append(self._is_user(code) or self._node_user[parent])
 
     def _grow_generated(self, code: CodeType, line: int, parent: int) -> None:
@@ -77,6 +83,7 @@ class Dimensions:
         self.stacks.append(self.stacks[parent])
         self.sites.append(self.responsible(chain) if chain else self.sites[parent])
         self.coarse.append(not chain)
+        self.guess.append(False)
         self.generated.append(bool(chain))
         self._node_user.append(self._node_user[parent])
 
@@ -139,6 +146,10 @@ class Dimensions:
                 return self.add_site(file, line, self._names.at(file, line, function))
         file, line, function = chain[-1]
         return self.add_site(file, line, self._names.at(file, line, function))
+
+    def qualified_name(self, file: str, line: int, otherwise: str) -> str:
+        """Qualified name of the function around a line."""
+        return self._names.at(file, line, otherwise)
 
     def is_user_file(self, file: str) -> bool:
         """Whether a file is the user's code."""

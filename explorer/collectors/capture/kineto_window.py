@@ -56,16 +56,19 @@ def make_profiler(
     memory: bool,
     all_threads: bool,
     compat: bool,
+    stacks: bool = False,
     device: dict[str, Any] | None = None,
 ) -> torch.profiler.profile:
-    """A torch.profiler session without stacks, modules and flops: all of them cost much and give nothing here.
+    """A torch.profiler session without modules and flops, and without stacks unless they are the only source of lines: all
+    of them cost much and give nothing here.
 
     `device` replaces activities, configuration and trace handler by those of a device's own profiler.
     """
     import torch
 
     wanted: dict[str, Any] = {
-        "trace_only": not compat,
+        # The tree of events, which holds the stacks, is made for compatible sessions only.
+        "trace_only": not (compat or stacks),
         "profile_all_threads": all_threads,
         "enable_cuda_sync_events": True,
     }
@@ -76,7 +79,7 @@ def make_profiler(
     return torch.profiler.profile(
         record_shapes=shapes,
         profile_memory=memory,
-        with_stack=False,
+        with_stack=stacks,
         acc_events=False,
         **(own | (device or {})),
     )
@@ -96,11 +99,27 @@ def experimental_config(wanted: dict[str, Any]) -> Any:
             options.popitem()
 
 
-def read_window(profiler: torch.profiler.profile) -> RawWindow:
-    """Rows of a stopped session; empty where the session was lost."""
+def read_stacks(profiler: torch.profiler.profile) -> tuple[list[Any], dict[int, int]]:
+    """Roots of the event tree of a stopped session with stacks, and the native thread ids by the time (ns) at which a
+    Python call of the thread began."""
+    results = getattr(getattr(profiler, "profiler", None), "kineto_results", None)
+    if results is None:
+        return [], {}
+    native_ids = {
+        row.timestamp(): row.resource_id()
+        for row in results.trace_activities()
+        if row.type() == "python_function"
+    }
+    return results.experimental_event_tree(), native_ids
+
+
+def read_window(profiler: torch.profiler.profile, *, without_python: bool = False) -> RawWindow:
+    """Rows of a stopped session; empty where the session was lost. `without_python` leaves the Python calls out."""
     inner = getattr(profiler, "profiler", None)
     results = getattr(inner, "kineto_results", None)
     rows = results.trace_activities() if results is not None else []
+    if without_python:
+        rows = [row for row in rows if row.type() != "python_function"]
     count = len(rows)
 
     def integers(name: str) -> I64:

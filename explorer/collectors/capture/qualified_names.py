@@ -32,7 +32,8 @@ def _spans(text: str) -> list[tuple[int, int, str]]:
         for child in ast.iter_child_nodes(node):
             if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
                 name = prefix + child.name
-                spans.append((child.lineno, child.end_lineno or child.lineno, name))
+                first = min([child.lineno, *(decorator.lineno for decorator in child.decorator_list)])
+                spans.append((first, child.end_lineno or child.lineno, name))
                 walk(child, f"{name}.<locals>.")
             elif isinstance(child, ast.ClassDef):
                 walk(child, f"{prefix}{child.name}.")

@@ -31,7 +31,7 @@ from explorer.collectors.capture.gc_recorder import GcRecorder
 from explorer.collectors.capture.host_event import HostEvent
 from explorer.collectors.capture.host_info import clock_sample, device_rows, git_commit, host_info
 from explorer.collectors.capture.host_states import HostStates
-from explorer.collectors.capture.kineto_window import RawWindow, make_profiler, read_window
+from explorer.collectors.capture.kineto_window import RawWindow, make_profiler, read_stacks, read_window
 from explorer.collectors.capture.launcher import launched
 from explorer.collectors.capture.loader_rows import LoaderRows
 from explorer.collectors.capture.loader_watch import LoaderWatch
@@ -48,8 +48,9 @@ from explorer.collectors.capture.termination import Termination
 from explorer.collectors.capture.tracks import Tracks
 from explorer.collectors.capture.window_plan import WindowPlan
 from explorer.collectors.capture.window_tables import Coverage, build_window
+from explorer.collectors.lines.profiler_stacks import ProfilerStacks
 from explorer.collectors.lines.records import LineRecorder
-from explorer.collectors.lines.replay import Replay
+from explorer.collectors.lines.replay import Replay, ThreadStates
 from explorer.collectors.lines.user_code import UserCode
 from explorer.collectors.neuron.capture import NeuronCapture
 from explorer.collectors.telemetry.recorder import TelemetryRecorder, counter_columns
@@ -97,6 +98,7 @@ class Session:
         self.modules = ModulePaths()
         self.coverage = Coverage()
         self.recorder: LineRecorder | None = None
+        self.stacks: ProfilerStacks | None = None
         self.gc = GcRecorder()
         self.files = FileIoRecorder()
         self.telemetry = TelemetryRecorder()
@@ -160,6 +162,10 @@ class Session:
         self._clock = [clock_sample()]
         if settings.lines:
             self.recorder = self._make_recorder()
+            if self.recorder is None and sys.getprofile() is None:
+                # Another tracer runs. With stacks the profiler replaces whatever profile function there is.
+                self.stacks = ProfilerStacks(self.user_code, self.dimensions.qualified_name)
+                self.dimensions.from_stacks = True
         if self.recorder is not None and threading.current_thread() is threading.main_thread():
             self.recorder.on_switched_off = self._switched_off
         self.running = True
@@ -244,6 +250,10 @@ class Session:
         number = self.steps.number
         if self.recording and not self._cut_pending and self.plan.step_ended(number) == "cut":
             # The profiler must not stop inside the optimizer's own range: wait for the program's next line.
+            if self.recorder is None:
+                # Nothing tells when the next line comes: the optimizer's own range is cut short.
+                self._close_and_reopen(now, sys._getframe())
+                return
             self._cut_pending = True
             if self._cut_at_next_line(sys._getframe()):
                 return
@@ -294,9 +304,12 @@ class Session:
 
     def _cut_by_time(self) -> None:
         """The window has lasted long and no step ended: cut it at the program's next line outside torch."""
-        if not self.running or not self.recording or self.recorder is None:
+        if not self.running or not self.recording:
             return
         if self.steps.marked_by is not None and self.steps.recorded > self._steps_at_open:
+            return
+        if self.recorder is None:
+            self._cut_now()
             return
         chain: list[FrameType] = []
         frame: FrameType | None = sys._getframe(2)
@@ -309,17 +322,18 @@ class Session:
                 break
             outside = frame
 
-        def cut() -> None:
-            if self.running and self.recording:
-                end = time.time_ns()
-                self._close_window(end)
-                if not self.plan.spent:
-                    self._open_window(sys._getframe(2))
-                if self.steps.open is not None:
-                    self.steps.open.pause_ns += max(0, (self._window_start or end) - end)
-
-        if not self.recorder.at_next_line(outside, cut):
+        if not self.recorder.at_next_line(outside, self._cut_now):
             self._cut_soon.after(WINDOW_SECONDS / 10)
+
+    def _cut_now(self) -> None:
+        """End the window in the middle of a step and begin the next."""
+        if self.running and self.recording:
+            end = time.time_ns()
+            self._close_window(end)
+            if not self.plan.spent:
+                self._open_window(sys._getframe(2))
+            if self.steps.open is not None:
+                self.steps.open.pause_ns += max(0, (self._window_start or end) - end)
 
     def _close_and_reopen(self, now: int, frame: FrameType | None) -> None:
         """The open step ends here, and so does the window."""
@@ -416,8 +430,6 @@ class Session:
         if self.recorder is not None:
             with contextlib.suppress(Exception):
                 self.recorder.stop()
-        sys.settrace(None)
-        threading.settrace(None)  # type: ignore[arg-type]
 
     def abandon(self) -> None:
         """In a process that turns out to be another capture's DataLoader worker: end and write nothing."""
@@ -453,6 +465,7 @@ class Session:
                 memory=settings.profile_memory,
                 all_threads=settings.threads == "all" and not settings.profile_memory,
                 compat=settings.compat,
+                stacks=self.stacks is not None,
                 device=self.device.profiler_arguments() if self.device is not None else None,
             )
             self.profiler.start()
@@ -507,7 +520,7 @@ class Session:
                 self.device.synchronize()
             self.profiler.stop()
             stopped = time.time_ns()
-            raw = read_window(self.profiler)
+            raw = read_window(self.profiler, without_python=self.stacks is not None)
             events = self._write_window(raw, end_ns) if len(raw) or self._writer is not None else 0
         except Exception as error:
             self._fail(f"a window could not be written: {error}", detail=traceback.format_exc())
@@ -539,8 +552,7 @@ class Session:
             self._window_start, int(raw.starts.max(initial=0))
         ):
             self.steps.recorded -= 1
-        records = self.recorder.take() if self.recorder is not None else []
-        states = HostStates(self.replay.states(records), self._carried, self._window_start, end_ns)
+        states = HostStates(self._thread_states(), self._carried, self._window_start, end_ns)
         extra = self.extra + self.gc.take() + self.files.take() + around_ranges(self.compiler.take(), raw)
         self.extra = []
         built = build_window(
@@ -575,6 +587,11 @@ class Session:
         self._describe(finished=False)
         writer.commit()
         return built.events
+
+    def _thread_states(self) -> list[ThreadStates]:
+        if self.stacks is not None:
+            return self.stacks.states(*read_stacks(self.profiler), self.replay.chains)
+        return self.replay.states(self.recorder.take() if self.recorder is not None else [])
 
     def _write_workers(self, data_rows: list[tuple[int, int, int]], steps: list[Step], end_ns: int) -> None:
         """What DataLoader workers handed over since the last time."""
@@ -658,7 +675,7 @@ class Session:
         settings = self.settings
         return {
             "activities": [str(getattr(a, "name", a)) for a in self._activities],
-            "lines": self.recorder.method if self.recorder is not None else None,
+            "lines": next((one.method for one in (self.recorder, self.stacks) if one is not None), None),
             "record_shapes": settings.record_shapes,
             "profile_memory": settings.profile_memory,
             "threads": settings.threads,
@@ -700,13 +717,27 @@ class Session:
                 "Raise max_events or change the schedule to record more steps.",
                 "steps",
             )
-        if self.recorder is None:
+        if self.stacks is not None:
+            say(
+                "lines_from_stacks",
+                "warning",
+                1,
+                "Another tracer (a debugger, coverage) is active, so lines come from the profiler's Python stacks: exact inside"
+                " calls, likely for operators; no modules, no other threads, and recording costs more.",
+                "Run without a debugger or coverage tool, or on Python 3.12 or later.",
+                "lines, bottlenecks",
+            )
+        elif self.recorder is None:
             say(
                 "no_lines",
                 "warning",
                 1,
                 "No source lines were recorded: "
-                + ("lines=False." if not self.settings.lines else "another tracer is active."),
+                + (
+                    "lines=False."
+                    if not self.settings.lines
+                    else "another tracer and a profile function are active."
+                ),
                 "Run without a debugger or coverage tool, with lines=True.",
                 "lines, bottlenecks",
             )
@@ -718,6 +749,15 @@ class Session:
                 len(self.recorder.hot),
                 f"Lines were given up for hot pure-Python code ({names}): only the function is known there.",
                 None,
+                "lines",
+            )
+        if self.recorder is not None and self.recorder.displaced:
+            say(
+                "tracer_took_over",
+                "warning",
+                self.recorder.displaced,
+                "Another tracer (a debugger, coverage) was started while recording: there are no lines while it ran.",
+                "Run without it, or on Python 3.12 or later.",
                 "lines",
             )
         if self.loader_rows.full or self.loader_rows.hot:
@@ -771,7 +811,7 @@ class Session:
             )
         total = sum(self.coverage.self_ns.values())
         unknown = sum(v for (_, kind), v in self.coverage.self_ns.items() if kind == "none")
-        if total and self.recorder is not None and unknown / total > 0.001:
+        if total and (self.recorder or self.stacks) and unknown / total > 0.001:
             say(
                 "ops_without_line",
                 "info",

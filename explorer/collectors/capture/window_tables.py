@@ -144,7 +144,9 @@ def build_window(
     # Compiled code shows no lines of its own: what runs in it without provenance has its function only.
     is_coarse |= _in_compiled_region(names, parents, depths) & dimensions.at_definition()[node]
     generated = np.array(dimensions.generated, dtype=bool)[node]
-    attribution = np.where(site != 0, np.where(generated, _COMPILED, _TRACED), _NONE)
+    read_as = _STACK if dimensions.from_stacks else _TRACED
+    attribution = np.where(site != 0, np.where(generated, _COMPILED, read_as), _NONE)
+    is_guess = np.array(dimensions.guess, dtype=bool)[node]
 
     # Backward rows take the forward op's line, unless user code of its own runs inside the node (a custom backward, a
     # hook, a recomputed forward): that line is both executing and responsible.
@@ -154,7 +156,7 @@ def build_window(
     inherits[inherits] = site[target[inherits]] != 0
     lines_of = np.where(inherits, target, np.arange(total))
     site = site[lines_of]
-    is_coarse = is_coarse[lines_of]
+    is_coarse, is_guess = is_coarse[lines_of], is_guess[lines_of]
     module = module[lines_of]
     attribution = np.where(inherits, _FORWARD, attribution)
     recomputed = _recomputed(site, in_backward, own_code, sequences)
@@ -165,7 +167,7 @@ def build_window(
         kernels = compiled_rows(names, parents, compiler, dimensions)
         site[kernels.rows] = kernels.sites
         attribution[kernels.rows] = _COMPILED
-        is_coarse[kernels.rows] = False
+        is_coarse[kernels.rows] = is_guess[kernels.rows] = False
         shared[kernels.rows] = kernels.shared
         # Without provenance only the line that calls the compiled function is known.
         is_coarse[kernels.unknown] = True
@@ -176,7 +178,7 @@ def build_window(
             row = where[count + at]
             site[row] = dimensions.responsible([event.line])
             attribution[row] = _TRACED
-            is_coarse[row] = False
+            is_coarse[row] = is_guess[row] = False
 
     # Device rows: by the ids of the window to the launching call and the op.
     launch, op = _links(categories, on_device, correlation, linked, parents, depths)
@@ -185,6 +187,7 @@ def build_window(
         above = np.where(op[source] >= 0, op[source], launch[source])
         site[source], stack[source], is_coarse[source] = site[above], stack[above], is_coarse[above]
         attribution[source] = np.where(site[above] != 0, _FLOW, _NONE)
+        is_guess[source] = is_guess[above]
         phase[source] = phase[above]
         module[source] = module[above]
         forward[source] = forward[above]
@@ -197,7 +200,7 @@ def build_window(
         if track[work] != track[call]:
             site[work], stack[work], phase[work] = site[call], stack[call], phase[call]
             module[work], is_coarse[work] = module[call], is_coarse[call]
-            attribution[work] = _GUESS if site[call] else _NONE
+            attribution[work] = _ORDER if site[call] else _NONE
 
     step = step_of(starts, steps)
     linked_rows = np.flatnonzero(on_device & ((op >= 0) | (launch >= 0)))
@@ -217,7 +220,7 @@ def build_window(
     attributes = [metadata.attributes[i] for i in kept.tolist()] + [event.attributes for event in extra]
     sizes = [None] * count + [event.size_bytes for event in extra]
     precision = np.select(
-        [attribution == _NONE, shared, is_coarse, attribution == _GUESS],
+        [attribution == _NONE, shared, is_coarse, is_guess | (attribution == _ORDER)],
         [-1, _SHARED, _COARSE, _INFERRED],
         _EXACT,
     )
@@ -249,7 +252,8 @@ def build_window(
         }
     ).take(pa.array(by_time))
     host_ops = categories.where(lambda c: c == "op")
-    kind = np.where(site == 0, 0, np.where(is_coarse | (attribution == _GUESS), 1, 2)).astype(np.int8)
+    unsure = is_coarse | is_guess | (attribution == _ORDER)
+    kind = np.where(site == 0, 0, np.where(unsure, 1, 2)).astype(np.int8)
     coverage.add(phase[host_ops], kind[host_ops], own[host_ops])
 
     tables: dict[str, Any] = {"events": events}
@@ -296,8 +300,8 @@ def build_window(
     )
 
 
-_ATTRIBUTIONS = ("none", "traced", "forward", "flow", "order", "compiled")
-_NONE, _TRACED, _FORWARD, _FLOW, _GUESS, _COMPILED = range(6)
+_ATTRIBUTIONS = ("none", "traced", "forward", "flow", "order", "compiled", "stack")
+_NONE, _TRACED, _FORWARD, _FLOW, _ORDER, _COMPILED, _STACK = range(7)
 _PRECISIONS = ("exact", "coarse", "inferred", "shared")
 _EXACT, _COARSE, _INFERRED, _SHARED = range(4)
 

@@ -55,6 +55,7 @@ class MonitoringRecorder:
         self.hot: dict[CodeType, int] = {}
         self.switched_off = 0
         self.on_switched_off: Callable[[], None] | None = None
+        self.displaced = 0
         self._module_call = module_call
         self._module_key = module_key
         self._tool: int | None = None

@@ -50,6 +50,8 @@ class LineRecorder(Protocol):
     hot: dict[CodeType, int]
     switched_off: int
     on_switched_off: Callable[[], None] | None
+    displaced: int
+    """How often another tracer took over while recording."""
     base_code: CodeType | None
 
     def start(self, frame: Any) -> None:

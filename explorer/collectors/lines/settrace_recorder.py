@@ -60,6 +60,11 @@ class SettraceRecorder:
         self.hot_now: set[CodeType] = set()
         self.switched_off = 0
         self.on_switched_off: Callable[[], None] | None = None
+        self.displaced = 0
+        self._displaced: set[int] = set()
+        self._real_settrace = sys.settrace
+        # One object, so that `stop` knows its own.
+        self._watched_settrace = self._settrace
         self._threads: list[ThreadRecords] = []
         self._enter: dict[int, Callable[..., Any]] = {}
         self._files: dict[str, Any] = {}
@@ -83,15 +88,32 @@ class SettraceRecorder:
         enter = self._make_thread()
         self._push_running(frame)
         threading.settrace(self._bootstrap)
-        sys.settrace(enter)
+        self._real_settrace(enter)
+        sys.settrace = self._watched_settrace
+
+    def _settrace(self, function: Any) -> None:
+        """What a debugger or coverage calls to take over on this thread, or to let go: theirs comes first, and recording
+        knows that it sees nothing meanwhile."""
+        ident = threading.get_ident()
+        known = not self._stopped and ident in self._pushers
+        ours = function is None or function is self._enter.get(ident)
+        if known and not ours:
+            self.displaced += 1
+            self._displaced.add(ident)
+            self._state_anew(None)
+        # Last, so that a debugger that stops at the next call stops in the program.
+        self._real_settrace(function)
+        if known and ours:
+            self._displaced.discard(ident)
+            self._state_anew(sys._getframe(1))
 
     def _bootstrap(self, frame: FrameType, event: str, arg: Any) -> Any:
         """First call in a new thread: give it its own closures, then behave as they do."""
         if self._stopped:
-            sys.settrace(None)
+            self._real_settrace(None)
             return None
         enter = self._make_thread()
-        sys.settrace(enter)
+        self._real_settrace(enter)
         return enter(frame, event, arg)
 
     def _make_thread(self) -> Callable[..., Any]:
@@ -174,7 +196,7 @@ class SettraceRecorder:
             forget_modules()
             self._off.add(ident)
             self.switched_off += 1
-            sys.settrace(None)
+            self._real_settrace(None)
             if self.on_switched_off is not None:
                 self.on_switched_off()
 
@@ -268,15 +290,18 @@ class SettraceRecorder:
         """No user code is about to run on this thread: spare its library calls the tracing. True where that was done."""
         if self._enter.get(threading.get_ident()) is not sys.gettrace() or self._stopped:
             return False
-        sys.settrace(None)
+        self._real_settrace(None)
         return True
 
     def unmute(self) -> None:
         """End of `mute`; no frame came or went in between."""
-        sys.settrace(self._enter[threading.get_ident()])
+        ident = threading.get_ident()
+        if ident not in self._displaced:
+            self._real_settrace(self._enter[ident])
 
     def pause(self) -> None:
-        sys.settrace(None)
+        if threading.get_ident() not in self._displaced:
+            self._real_settrace(None)
 
     def resume(self, frame: FrameType | None) -> None:
         """Re-arm this thread: budgets are full again and the running chain is stated anew."""
@@ -297,8 +322,9 @@ class SettraceRecorder:
         append(time.time_ns())
         append(CLEAR)
         forget_modules()
-        self._push_running(frame)
-        sys.settrace(enter)
+        if ident not in self._displaced:
+            self._push_running(frame)
+            self._real_settrace(enter)
 
     def take(self) -> list[ThreadRecords]:
         alive = {thread.ident for thread in threading.enumerate()}
@@ -395,7 +421,12 @@ class SettraceRecorder:
 
     def stop(self) -> None:
         self._stopped = True
-        if threading.get_ident() == self._owner:
-            sys.settrace(self._previous)
+        if sys.settrace == self._watched_settrace:
+            sys.settrace = self._real_settrace
+        ident = threading.get_ident()
+        if ident == self._owner and ident not in self._displaced:
+            self._real_settrace(self._previous)
+        elif sys.gettrace() is not None and sys.gettrace() is self._enter.get(ident):
+            self._real_settrace(None)
         if threading.gettrace() == self._bootstrap:
             threading.settrace(self._previous_threading)  # type: ignore[arg-type]

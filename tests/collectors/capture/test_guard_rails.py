@@ -138,27 +138,6 @@ def test_previous_trace_functions_are_restored(tmp_path: Path) -> None:
     assert (sys.gettrace(), threading.gettrace()) == before
 
 
-@pytest.mark.skipif(hasattr(sys, "monitoring"), reason="sys.monitoring leaves sys.settrace alone")
-def test_another_tracer_is_left_alone_and_said(tmp_path: Path) -> None:
-    seen: list[str] = []
-
-    def tracer(frame: Any, event: str, argument: Any) -> Any:
-        seen.append(frame.f_code.co_name)
-        return None
-
-    before = sys.gettrace()
-    sys.settrace(tracer)
-    try:
-        with neuron_profile(tmp_path / "run"):
-            work()
-        assert sys.gettrace() is tracer
-    finally:
-        sys.settrace(before)
-    assert "work" in seen
-    kinds = {row["kind"] for row in RunReader(str(tmp_path / "run")).read("health").to_pylist()}
-    assert "no_lines" in kinds
-
-
 def test_a_forked_child_records_nothing_and_the_parent_everything(tmp_path: Path) -> None:
     script(
         tmp_path,

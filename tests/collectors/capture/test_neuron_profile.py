@@ -140,3 +140,19 @@ def test_telemetry_becomes_counters_and_can_be_left_out(tmp_path: Path) -> None:
         labels = {row["label"] for row in reader.read("tracks").to_pylist() if row["kind"] == "counter"}
         assert ("host" in labels) == wanted
         assert reader.manifests[0].capture["telemetry"][:1] == (["host"] if wanted else [])
+
+
+def test_without_lines_windows_end_at_the_limit_as_well(tmp_path: Path) -> None:
+    weight = torch.ones(4, requires_grad=True)
+    optimizer = torch.optim.SGD([weight], lr=0.1, foreach=False)
+    with neuron_profile(tmp_path / "run", max_events=120, lines=False, telemetry=False):
+        for _ in range(40):
+            (weight * 2).sum().backward()
+            optimizer.step()
+    run = RunReader(str(tmp_path / "run"))
+    assert 120 <= run.dataset("events").count_rows() < 400
+    health = {row["kind"] for row in run.read("health").to_pylist()}
+    assert {"not_captured", "no_lines"} <= health
+    ranges = [e for e in run.read("events").to_pylist() if e["name"] == "Optimizer.step#SGD.step"]
+    steps = [row["step"] for row in run.read("steps").to_pylist() if row["complete"]]
+    assert {e["step"] for e in ranges} >= set(steps)
