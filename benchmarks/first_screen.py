@@ -8,7 +8,8 @@ the process so far: `frame` (the screens and keys are drawn), `overview` (the st
 (the list of bottlenecks, the last thing to arrive). Then keys
 are pressed: first from screen to screen while the bottlenecks are still being looked for (`busy`), then every key of `KEYS`
 on the screen it belongs to, once that is still. A key is answered when the terminal has got the first picture after it;
-`p50`, `p95` and `worst` are of all of them. The peak memory is that of the process at the end.
+Besides
+wall time, the processor time of the thread that draws is given, which other work on the machine does not change. The peak memory is that of the process at the end.
 
 The files of the run are read once before (the page cache is warm), as after recording or importing; Python's compiled
 modules exist.
@@ -32,7 +33,7 @@ import tempfile
 import termios
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from benchmarks.big_run import write_big_run
 
@@ -57,6 +58,14 @@ PATIENCE_SECONDS = 300.0
 BUSY_KEYS = "4 1 5 1 8 1 2 1 3 1"
 """Pressed one after the other while the bottlenecks are still being looked for."""
 _ESCAPES = re.compile(rb"\x1b(?:\[[0-9;?<>=]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-_P][^\x1b]*?)")
+
+
+class Answer(NamedTuple):
+    """Seconds from a key to its picture, and the processor time of the drawing thread in them."""
+
+    key: str
+    wall_s: float
+    processor_s: float
 
 
 class Terminal:
@@ -94,16 +103,20 @@ class Terminal:
             if self.processor_s() - before < 0.03:
                 return
 
-    def press(self, key: str) -> float | None:
-        """Seconds from the key to the end of the first picture drawn; None where nothing is drawn within a second."""
-        begin = time.perf_counter()
+    def press(self, key: str) -> Answer | None:
+        """How long the first picture after a key takes; None where nothing is drawn within a second."""
+        worked, begin = self.screen_s(), time.perf_counter()
         os.write(self.master, key.encode())
         if not self.read(1.0):
             return None
         drawn = time.perf_counter()
         while self.read(BETWEEN_PICTURES_SECONDS):
             drawn = time.perf_counter()
-        return drawn - begin
+        return Answer(key, drawn - begin, self.screen_s() - worked)
+
+    def screen_s(self) -> float:
+        """Processor time of the thread that draws, so far."""
+        return int(Path(f"/proc/{self.pid}/task/{self.pid}/schedstat").read_text().split()[0]) / 1e9
 
     def processor_s(self) -> float:
         """User and system time of the process so far, all threads."""
@@ -152,10 +165,10 @@ def first_screen(command: list[str], columns: int, rows: int) -> dict[str, Any]:
 
 def key_seconds(
     command: list[str], columns: int, rows: int, most: int
-) -> tuple[dict[str, list[float]], float]:
+) -> tuple[dict[str, list[Answer]], float]:
     """Latencies of every key by screen, and the peak memory in MiB."""
     terminal = Terminal(command, columns, rows)
-    latencies: dict[str, list[float]] = {}
+    latencies: dict[str, list[Answer]] = {}
     while MOMENTS["overview"] not in terminal.seen:
         terminal.read(1.0)
     own = latencies.setdefault("busy", [])
@@ -208,17 +221,12 @@ def main() -> None:
         }
         for name in MOMENTS
     }
-    every = sorted(took for own in latencies.values() for took in own)
-    keys = (
-        {
-            "count": len(every),
-            "p50_ms": 1e3 * every[len(every) // 2],
-            "p95_ms": 1e3 * every[min(len(every) - 1, len(every) * 95 // 100)],
-            "worst_ms": 1e3 * every[-1],
-        }
-        if every
-        else {}
-    )
+    every = [answer for own in latencies.values() for answer in own]
+    keys = {
+        "count": len(every),
+        "wall_ms": _spread([1e3 * answer.wall_s for answer in every]),
+        "processor_ms": _spread([1e3 * answer.processor_s for answer in every]),
+    }
     peak = max(peak, *(start["peak_mib"] for start in starts))
     load = os.getloadavg()[0]
     if arguments.json:
@@ -230,13 +238,26 @@ def main() -> None:
     print("| moment | wall s | worst wall s | processor s |\n|---|---|---|---|")
     for name, row in moments.items():
         print(f"| {name} | {row['wall_s']:.2f} | {row['worst_wall_s']:.2f} | {row['processor_s']:.2f} |")
-    if keys:
-        print(
-            f"\n{keys['count']} keys: p50 {keys['p50_ms']:.0f} ms, p95 {keys['p95_ms']:.0f} ms, worst {keys['worst_ms']:.0f} ms; peak {peak:.0f} MiB"
-        )
-        for name, own in latencies.items():
-            if own:
-                print(f"  {name:9} worst {1e3 * max(own):4.0f} ms of {len(own)} keys")
+    if not every:
+        return
+    print(f"\n| {keys['count']} keys | p50 ms | p95 ms | worst ms |\n|---|---|---|---|")
+    for name in ("wall", "processor"):
+        print(f"| {name} | " + " | ".join(f"{value:.0f}" for value in keys[f"{name}_ms"]) + " |")
+    print(f"\npeak {peak:.0f} MiB")
+    for name, own in latencies.items():
+        slowest = max(own, key=lambda answer: answer.processor_s, default=None)
+        if slowest is not None:
+            wall = 1e3 * max(answer.wall_s for answer in own)
+            print(
+                f"  {name:9} {len(own):2} keys, worst {wall:4.0f} ms, most processor time"
+                f" {1e3 * slowest.processor_s:4.0f} ms for {slowest.key}"
+            )
+
+
+def _spread(values: list[float]) -> tuple[float, float, float]:
+    """Median, 95th percentile and largest."""
+    ordered = sorted(values) or [0.0]
+    return ordered[len(ordered) // 2], ordered[min(len(ordered) - 1, len(ordered) * 95 // 100)], ordered[-1]
 
 
 if __name__ == "__main__":

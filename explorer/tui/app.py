@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 FOLLOW_SECONDS = 2.0
 LAST_SECONDS = 0.5
+"""For questions to end when the UI has"""
+SWITCH_SECONDS = 0.001
 
 
 def _screen(module: str, name: str) -> Callable[[], Screen[Any]]:
@@ -252,9 +254,18 @@ class ExplorerApp(App[None]):
         self.notify(f"Theme: {self.theme}", timeout=2)
 
     def watch_theme(self, theme: str) -> None:
-        for screen in self.explorer_screens():
+        from explorer.tui.screens.frame import ExplorerScreen
+
+        # Other screens notice when they come to the front.
+        if isinstance(screen := self._screen_in_front(), ExplorerScreen) and screen.is_mounted:
             for widget in screen.query("*"):
                 widget.refresh()
+            screen.restyle()
+
+    def _screen_in_front(self) -> Screen[Any] | None:
+        """The screen of the current mode, under any dialog."""
+        stack = self._screen_stacks.get(self.current_mode, [])
+        return stack[0] if stack else None
 
     def action_save_picture(self) -> None:
         from explorer.tui.screenshot import picture
@@ -303,6 +314,7 @@ def run_app(open_run: Callable[[], Run], run_name: str = "", **options: Any) -> 
             "Use a reading verb such as bottlenecks, or --screenshot FILE.svg --screen overview.",
         )
     app = ExplorerApp(open_run, run_name, **options)
+    _favour_the_screen()
     app.run()
     if app.failure is not None:
         raise app.failure
@@ -311,3 +323,13 @@ def run_app(open_run: Callable[[], Run], run_name: str = "", **options: Any) -> 
     if app.data is not None:
         app.data.close()
     return app.threads.all_ended(within_s=LAST_SECONDS)
+
+
+def _favour_the_screen() -> None:
+    """Settings of the interpreter for short pauses: threads hand over quickly, and garbage is looked for rarely and not
+    among what was loaded at the start."""
+    import gc
+
+    sys.setswitchinterval(SWITCH_SECONDS)
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 100)

@@ -53,6 +53,10 @@ class ExplorerScreen(Screen[None]):
         super().__init__()
         self.ready = False
         self.waiting: list[Callable[[], None]] = []
+        self._drawn_in = self.app.theme
+        # A new screen takes its styles when it is mounted. Were it to seem outdated, its first two visits would parse all
+        # style sheets again, a tenth of a second each.
+        self._css_update_count = self.app._css_update_count
 
     def compose(self) -> ComposeResult:
         yield RunLine()
@@ -72,6 +76,21 @@ class ExplorerScreen(Screen[None]):
         self.show_run()
         if self.explorer.data is not None:
             self.load()
+
+    def on_screen_resume(self) -> None:
+        self.restyle()
+
+    def restyle(self) -> None:
+        """Draw what was drawn in the colours of another theme anew."""
+        if self._drawn_in != self.app.theme:
+            self._drawn_in = self.app.theme
+            self.show_run()
+            if self.explorer.data is not None:
+                self.show_again()
+
+    def show_again(self) -> None:
+        """Show the answers once more: the theme has changed."""
+        self.load()
 
     def _became_ready(self) -> None:
         self.ready = True
