@@ -91,10 +91,71 @@ NEURON_EXPOSED = Table(
     sort_by=("start_ns",),
 )
 
+_BOUNDS = (
+    Column("instructions", "float64", "Instructions; shared ones in part", unit="count"),
+    Column("start_ns", "int64", "First start of an instruction or transfer of its own", unit="ns"),
+    Column("end_ns", "int64", "Last end", unit="ns"),
+    Column("active_ns", "int64", "Time with any of its instructions or transfers under way", unit="ns"),
+    Column("memory_ns", "int64", "Memory bound: time with one of its transfers under way", unit="ns"),
+    Column(
+        "memory_ideal_ns",
+        "int64",
+        "Its bytes at full DMA bandwidth (packets over 4 bytes, instruction fetches left out); a transfer of several is shared",
+        nullable=True,
+        unit="ns",
+    ),
+    Column(
+        "memory_no_reload_ns",
+        "int64",
+        "Each input and output tensor that it moves, once, at full DMA bandwidth",
+        nullable=True,
+        unit="ns",
+    ),
+    Column("compute_ns", "int64", "Compute bound: time with the Tensor engine at work for it", unit="ns"),
+    Column(
+        "compute_ideal_ns", "int64", "Its matrix work at the Tensor engine's peak", nullable=True, unit="ns"
+    ),
+    Column("compute_useful_ns", "int64", "That without transposes", nullable=True, unit="ns"),
+    Column("pipeline_ns", "int64", "Perfect pipeline: the busiest engine alone", unit="ns"),
+    Column("busiest_engine", "string", "Which engine that is", nullable=True),
+    Column("bound", "string", "memory, compute or the busiest other engine: the largest of the bounds"),
+    Column("bound_ns", "int64", "That bound", unit="ns"),
+    Column(
+        "speedup_limit",
+        "float64",
+        "active_ns over bound_ns: what perfect overlap within it would give",
+        nullable=True,
+    ),
+)
+
+NEURON_REGION_BOUNDS = Table(
+    "neuron_region_bounds",
+    "The bounds model for each region of a profile: memory, compute, useful compute, perfect pipeline. Its transfers are those that"
+    " feed or drain its instructions.",
+    (
+        *_PLACE,
+        Column(
+            "kind",
+            "string",
+            "layer (path in the module tree) or framework (operator of the framework's graph)",
+        ),
+        Column("region", "string", "The layer's path, or the operator's name"),
+        *_BOUNDS,
+    ),
+)
+
+NEURON_SITE_BOUNDS = Table(
+    "neuron_site_bounds",
+    "The bounds model for each source line of a profile, by site_id: neuron_line_bounds shows it with file and line.",
+    (*_PLACE, Column("site_id", "int64", "Source line"), *_BOUNDS),
+)
+
 NEURON_COMPUTED: dict[str, tuple[Table, str]] = {
     "neuron_busy": (NEURON_BUSY, "explorer.analysis.neuron.lanes"),
     "neuron_lane_time": (NEURON_LANE_TIME, "explorer.analysis.neuron.lane_time"),
     "neuron_overlap": (NEURON_OVERLAP, "explorer.analysis.neuron.overlap"),
     "neuron_exposed": (NEURON_EXPOSED, "explorer.analysis.neuron.exposed"),
     "neuron_idle": (NEURON_IDLE, "explorer.analysis.neuron.idle"),
+    "neuron_region_bounds": (NEURON_REGION_BOUNDS, "explorer.analysis.neuron.region_bounds"),
+    "neuron_site_bounds": (NEURON_SITE_BOUNDS, "explorer.analysis.neuron.line_bounds"),
 }

@@ -12,13 +12,12 @@ from explorer.analysis.engine import Engine
 from explorer.analysis.neuron.gaps import Gaps
 from explorer.analysis.neuron.lanes import NO_ID, SPILL_CONDITION, CoreLanes
 from explorer.model.neuron_engines import ENGINE_OF_NAME
+from explorer.model.neuron_flow import is_table
 
 CAUSES = ("dma", "input", "spill", "engine", "collective", "short", "start", "end", "unknown")
 METHODS = ("flow", "semaphore", "coincidence", "none")
 
 _ALIASES = "MAP {" + ", ".join(f"'{text}': '{name}'" for text, name in ENGINE_OF_NAME.items()) + "}"
-_INSTRUCTION = "lower(f.in_table) = 'instruction'"
-_BLOCK = "lower(f.in_table) IN ('dmapacketaggregated', 'dma_packet_aggregated', 'dma_block', 'dmablock')"
 
 
 def _code(text: str) -> str:
@@ -29,16 +28,16 @@ _FLOWS = f"""
 WITH before AS MATERIALIZED (
     SELECT f.in_table, f.in_id, g.gap, g.start, g."end"
     FROM neuron.Flow AS f JOIN __neuron_gaps AS g ON f.out_id = g.id
-    WHERE f.rank = $1 AND f.profile = $2 AND lower(f.out_table) = 'instruction'),
+    WHERE f.rank = $1 AND f.profile = $2 AND {is_table("f.out_table", "Instruction")}),
 ended AS (
     SELECT f.gap, i.end_ts + $3 AS at_ns, {_code("engine")} AS cause, coalesce({_ALIASES}[lower(i.engine)], i.engine) AS blocker
-    FROM before AS f JOIN neuron.Instruction AS i ON i.id = f.in_id AND {_INSTRUCTION}
+    FROM before AS f JOIN neuron.Instruction AS i ON i.id = f.in_id AND {is_table("f.in_table", "Instruction")}
     WHERE i.rank = $1 AND i.profile = $2 AND i.end_ts + $3 > f.start AND i.end_ts + $3 <= f."end"
     UNION ALL
     SELECT f.gap, d.end_ts + $3,
            CASE WHEN {SPILL_CONDITION} THEN {_code("spill")} WHEN d.queue_name ILIKE 'qSyncIO%' THEN {_code("input")} ELSE {_code("dma")} END,
            d.queue_name
-    FROM before AS f JOIN neuron.DmaPacketAggregated AS d ON d.id = f.in_id AND {_BLOCK}
+    FROM before AS f JOIN neuron.DmaPacketAggregated AS d ON d.id = f.in_id AND {is_table("f.in_table", "DmaPacketAggregated")}
     WHERE d.rank = $1 AND d.profile = $2 AND d.end_ts + $3 > f.start AND d.end_ts + $3 <= f."end"),
 last AS (SELECT gap, max(struct_pack(at_ns := at_ns, cause := cause, blocker := blocker)) AS x FROM ended GROUP BY gap)
 SELECT gap, x.cause::TINYINT AS cause, x.blocker AS blocker FROM last

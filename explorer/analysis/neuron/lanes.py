@@ -121,28 +121,30 @@ def _profile(engine: Engine, key: ProfileKey) -> list[CoreLanes]:
     return [cores[number] for number in sorted(cores)]
 
 
-_END = "coalesce(end_ts, start_ts + duration_ns)"
-_WHERE = f"rank = $1 AND profile = $2 AND start_ts IS NOT NULL AND {_END} IS NOT NULL"
-_ENGINE_CODE = (
+END = "coalesce(end_ts, start_ts + duration_ns)"
+"""SQL: end of a row of a timeline table, on the device's clock."""
+_WHERE = f"rank = $1 AND profile = $2 AND start_ts IS NOT NULL AND {END} IS NOT NULL"
+ENGINE_CODE = (
     "CASE lower(engine) "
     + " ".join(f"WHEN '{text}' THEN {ENGINES.index(name)}" for text, name in ENGINE_OF_NAME.items())
     + " ELSE -1 END"
 )
+"""SQL: place of a row's engine in ENGINES, -1 where it has another name."""
 _INSTRUCTIONS = f"""
-    SELECT CAST({_ENGINE_CODE} AS TINYINT) AS lane, CAST(coalesce(pcore_idx, 0) AS INTEGER) AS core, start_ts, {_END} AS end_ts,
+    SELECT CAST({ENGINE_CODE} AS TINYINT) AS lane, CAST(coalesce(pcore_idx, 0) AS INTEGER) AS core, start_ts, {END} AS end_ts,
            coalesce(id, {NO_ID}) AS id
     FROM neuron.Instruction WHERE {_WHERE}"""
 _DMA = f"""
     SELECT CAST(CASE queue_type WHEN 'software_dynamic' THEN {LANES.index(SOFTWARE)}
              WHEN 'hardware_dynamic' THEN {LANES.index(HARDWARE)} WHEN 'unknown' THEN -1 ELSE {LANES.index(STATIC)} END
            AS TINYINT) AS lane,
-           CAST(coalesce(pcore_idx, 0) AS INTEGER) AS core, start_ts, {_END} AS end_ts
+           CAST(coalesce(pcore_idx, 0) AS INTEGER) AS core, start_ts, {END} AS end_ts
     FROM neuron.{{table}} WHERE {_WHERE}"""
 _SPILLS = f"""
-    SELECT CAST({LANES.index(SPILL)} AS TINYINT) AS lane, CAST(coalesce(pcore_idx, 0) AS INTEGER) AS core, start_ts, {_END} AS end_ts
+    SELECT CAST({LANES.index(SPILL)} AS TINYINT) AS lane, CAST(coalesce(pcore_idx, 0) AS INTEGER) AS core, start_ts, {END} AS end_ts
     FROM neuron.DmaPacketAggregated WHERE {_WHERE} AND {SPILL_CONDITION}"""
 _SHARED = f"""
-    SELECT CAST({LANES.index(COLLECTIVE)} AS TINYINT) AS lane, -1 AS core, start_ts, {_END} AS end_ts
+    SELECT CAST({LANES.index(COLLECTIVE)} AS TINYINT) AS lane, -1 AS core, start_ts, {END} AS end_ts
     FROM neuron.CcOp WHERE {_WHERE}
     UNION ALL
     SELECT CAST({LANES.index(THROTTLE)} AS TINYINT), CAST(coalesce(pcore_idx, -1) AS INTEGER), timestamp, timestamp + duration

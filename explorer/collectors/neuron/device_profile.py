@@ -15,12 +15,13 @@ from explorer.collectors.neuron.clock import DeviceClock
 from explorer.collectors.neuron.collective_row import collective_row
 from explorer.collectors.neuron.event_columns import column, constant, words
 from explorer.collectors.neuron.executions import Executions
-from explorer.collectors.neuron.flow_lines import FlowLine, is_table
+from explorer.collectors.neuron.flow_lines import FlowLine
 from explorer.collectors.neuron.lines import MECHANISMS, Line, LineTable
 from explorer.collectors.neuron.tables import ProfileTables
 from explorer.collectors.track_table import TrackTable
 from explorer.model.ids import module_id
 from explorer.model.neuron_engines import ENGINE_OF_NAME, engine_name
+from explorer.model.neuron_flow import is_table
 from explorer.store.writer import RunWriter
 
 _EDGE_KINDS = {"semaphore": "semaphore", "flow": "data", "output": "data", "anti": "data"}

@@ -1,4 +1,4 @@
-"""Lines known through dependencies, and how table Flow spells the tables it joins."""
+"""Lines known through dependencies."""
 
 from __future__ import annotations
 
@@ -15,17 +15,3 @@ class FlowLine(Line):
     @property
     def precision(self) -> str | None:
         return "inferred" if len(self.sites) == 1 else "shared"
-
-
-TABLE_ALIASES = {
-    "Instruction": ("instruction",),
-    "DmaPacketAggregated": ("dmapacketaggregated", "dma_packet_aggregated", "dma_block", "dmablock"),
-    "DmaPacket": ("dmapacket", "dma_packet"),
-}
-"""Spellings of tables in Flow: the reference and its examples differ."""
-
-
-def is_table(column: str, table: str) -> str:
-    """SQL: whether a column of Flow names a table, in any of its spellings."""
-    names = ", ".join(f"'{name}'" for name in TABLE_ALIASES.get(table, (table.lower(),)))
-    return f"lower({column}) IN ({names})"

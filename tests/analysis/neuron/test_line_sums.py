@@ -7,13 +7,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from explorer.analysis.neuron import line_sums
 from explorer.analysis.neuron.line_sums import LineSums
 from explorer.analysis.run import open_run
 from explorer.collectors.neuron.session_import import import_session
 from tests.neuron_fixture.story import write_story
 
 
-def test_the_same_sums_as_a_join(tmp_path: Path) -> None:
+@pytest.mark.parametrize("most_empty", [line_sums.MOST_EMPTY, 0], ids=["table", "search"])
+def test_the_same_sums_as_a_join(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most_empty: int) -> None:
+    monkeypatch.setattr(line_sums, "MOST_EMPTY", most_empty)
     write_story(tmp_path / "source")
     run = open_run(import_session(tmp_path / "source", tmp_path / "run").directory)
     shared = run.engine.sql("SELECT count(DISTINCT event_id) AS n FROM event_sites").rows()[0]["n"]
