@@ -100,7 +100,8 @@ RANK_CLOCKS = Table(
             "residual_ns",
             "float64",
             "Spread of the matched ends around the estimate (1.4826 times the median absolute deviation, at least the step of"
-            " the clock); no statement across ranks is finer. Null: this rank shares no communication with the others",
+            " the clock); no statement across ranks is finer. Null: this rank shares neither such"
+            " communication nor a host with the others",
             nullable=True,
             unit="ns",
         ),

@@ -70,6 +70,38 @@ def ddp(job: str, rank: int, directory: str) -> None:
             prof.step()
 
 
+def lengths(job: str, rank: int, directory: str) -> None:
+    """Sequences of other lengths on each rank, a new one each step."""
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Embedding(100, 256), nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 256))
+    wrapped = DistributedDataParallel(net)
+    ranks = dist.get_world_size()
+    with neuron_profile(directory, record_shapes=True) as prof:
+        for step in range(STEPS):
+            length = 16 if (step + rank) % ranks else 2048
+            tokens = torch.zeros(4, length, dtype=torch.int64)
+            wrapped(tokens).square().mean().backward()
+            prof.step()
+
+
+def experts(job: str, rank: int, directory: str) -> None:
+    """One expert a rank; the router sends most tokens to the last one."""
+    torch.manual_seed(0)
+    ranks, width = dist.get_world_size(), 256
+    expert = nn.Sequential(nn.Linear(width, 4 * width), nn.ReLU(), nn.Linear(4 * width, width))
+    sent = [64] * (ranks - 1) + [1024]
+    received = [sent[rank]] * ranks
+    tokens = torch.randn(sum(sent), width)
+    with neuron_profile(directory) as prof, torch.no_grad():
+        for _ in range(STEPS):
+            mine = torch.empty(sum(received), width)
+            dist.all_to_all_single(mine, tokens, received, sent)
+            done = expert(mine)
+            back = torch.empty_like(tokens)
+            dist.all_to_all_single(back, done, sent, received)
+            prof.step()
+
+
 def fsdp(job: str, rank: int, directory: str) -> None:
     net = model()
     fully_shard(net)
@@ -139,6 +171,8 @@ JOBS = {
     "data": ddp,
     "line": ddp,
     "backward": ddp,
+    "lengths": lengths,
+    "experts": experts,
     "fsdp": fsdp,
     "tensor": tensor,
     "mesh": mesh,

@@ -51,7 +51,7 @@ def four(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def two(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return recorded(tmp_path_factory.mktemp("two"), 2, "fsdp", "tensor", "gpipe")
+    return recorded(tmp_path_factory.mktemp("two"), 2, "fsdp", "tensor", "gpipe", "lengths", "experts")
 
 
 def marked(job: str) -> int:
@@ -157,3 +157,28 @@ def test_the_pipeline_schedule_is_recognised(
 def test_the_mesh_is_shown(four: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["ranks", str(four / "mesh")]) == 0
     assert "Mesh: dp 2 x tp 2." in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("job", "title", "line"),
+    [
+        ("lengths", "Uneven numbers of tokens or samples across ranks", "wrapped(tokens)"),
+        ("experts", "Uneven load of experts across ranks", "expert(mine)"),
+    ],
+)
+def test_uneven_work_is_explained_by_what_ranks_are_given(two: Path, job: str, title: str, line: str) -> None:
+    findings = open_run(str(two / job)).bottlenecks()
+    between = [one for one in findings if one.rule in ("straggler", "load_imbalance")]
+    assert [one.title for one in between] == [title]
+    assert "compute time goes with it (correlation" in between[0].evidence[1].statement
+    assert line in between[0].lines[0].code
+
+
+def test_stages_that_wait_are_a_bubble_not_uneven_work(four: Path) -> None:
+    findings = open_run(str(four / "1f1b")).bottlenecks()
+    rules = [one.rule for one in findings]
+    assert "pipeline_bubble" in rules
+    assert not {"straggler", "load_imbalance"} & set(rules)
+    found = findings[rules.index("pipeline_bubble")]
+    assert "Ranks 0, 1, 2, 3 run 1F1B with 4 microbatches, whose bubble is at least 43%." in found.advice
+    assert len(found.ranks) > 1

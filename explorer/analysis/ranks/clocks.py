@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from explorer.analysis.engine import Engine
 
 MOST_MATCHES = 50_000
+CLOCK_STEP_NS = 1_000.0
+"""How finely processes of one host are taken to agree where no call that ends on them together says so."""
+
 _MOST_CELLS = 8_000_000
 """Matches times hosts, which are held as a matrix."""
 
@@ -47,9 +50,15 @@ def compute(engine: Engine) -> pa.Table:
     fits = _spread_out(ends)
     reference = min(hosts)
     within = _within_host(match, host, end, ends)
+    shared_clock = sum(name == hosts[reference] for name in hosts.values()) > 1
     out = []
     for one in sorted(hosts):
         fit = fits.get(number[hosts[one]])
+        residual: float | None = None
+        if fit and fit.count:
+            residual = max(fit.residual_ns, within)
+        elif shared_clock and hosts[one] == hosts[reference]:
+            residual = CLOCK_STEP_NS
         out.append(
             {
                 "rank": one,
@@ -58,7 +67,7 @@ def compute(engine: Engine) -> pa.Table:
                 "offset_ns": fit.offset_ns if fit else 0.0,
                 "drift_ppb": fit.drift * 1e9 if fit else 0.0,
                 "reference_ns": base + fit.reference_ns if fit else base,
-                "residual_ns": max(fit.residual_ns, within) if fit and fit.count else None,
+                "residual_ns": residual,
                 "matched": fit.count if fit else 0,
             }
         )

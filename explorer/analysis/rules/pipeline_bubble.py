@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from explorer.analysis.ranks.pipeline_schedule import pipelines
+from explorer.analysis.ranks.stragglers import causes
 from explorer.analysis.rule import Draft, NotChecked, Rule, Setting
 from explorer.analysis.rule_context import RuleContext
 from explorer.model.finding import Saving
 
 _PAIRS = "operation IN ('send_recv', 'send', 'recv')"
+
+
+UNEVEN = 1.1
+"""A stage that works this many times as long as the median one is named."""
 
 
 def check(context: RuleContext) -> Sequence[Draft] | NotChecked:
@@ -30,21 +36,42 @@ FROM (SELECT rank, (sum(duration_ns) / {context.count})::BIGINT AS time_ns FROM 
         f"""SELECT site_id, (sum(duration_ns) / {context.count * ranks})::BIGINT AS time_ns FROM ({chosen})
         WHERE site_id IS NOT NULL GROUP BY site_id ORDER BY time_ns DESC, site_id LIMIT 3"""
     )
+    stages, slowest = context.evidence(
+        "Without waiting, rank {slowest_rank} works {most_ns} per step, the median rank {usual_ns}.",
+        """SELECT arg_max(rank, own_ns) AS slowest_rank, max(own_ns)::BIGINT AS most_ns, median(own_ns)::BIGINT AS usual_ns
+FROM (SELECT rank, median(own_ns) AS own_ns FROM rank_waits WHERE complete AND NOT disturbed GROUP BY rank)""",
+    )
     return [
         Draft(
             title="Pipeline stages wait for each other",
             line_times_ns={site["site_id"]: site["time_ns"] for site in sites},
             saving=Saving(wait_ns // 4, wait_ns // 2, wait_ns),
-            evidence=[evidence],
+            evidence=[evidence, stages],
             advice=_schedules(context)
+            + _slowest_stage(context, slowest)
             + "Split the batch into more microbatches (the bubble of a pipeline of p stages and m microbatches is (p-1)/(m+p-1)), use 1F1B or an interleaved schedule instead of GPipe, and even out the stages.",
             affected=f"SELECT start_ns, duration_ns FROM ({chosen}) WHERE rank = {context.scope.rank}",
             remaining_share=0.5,
             side="ranks",
             confidence="medium",
             key="job",
+            ranks=[
+                item["rank"] for item in context.rows(f"SELECT DISTINCT rank FROM ({chosen}) ORDER BY rank")
+            ],
         )
     ]
+
+
+def _slowest_stage(context: RuleContext, row: Mapping[str, Any]) -> str:
+    """Where the stage loses its time that the others wait for; empty where the stages are even."""
+    if not row or (row["most_ns"] or 0) < UNEVEN * (row["usual_ns"] or 0):
+        return ""
+    rank = row["slowest_rank"]
+    found = next((cause for cause in causes(context.engine, {rank: None}).get(rank, []) if cause.file), None)
+    where = (
+        f", {found.more_ns / 1e6:.2f} ms of it in {found.kind} at {found.file}:{found.line}" if found else ""
+    )
+    return f"The stage of rank {rank} takes longest{where}. "
 
 
 def _schedules(context: RuleContext) -> str:

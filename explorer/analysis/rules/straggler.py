@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from explorer.analysis.ranks.given_work import WORK_KINDS, given_work
 from explorer.analysis.ranks.stragglers import PERSISTENT_SHARE, Straggler, stragglers
 from explorer.analysis.rule import Draft, NotChecked, Rule, Setting
 from explorer.analysis.rule_context import RuleContext
@@ -14,7 +15,15 @@ def check(context: RuleContext) -> Sequence[Draft] | NotChecked:
     if not context.rows("SELECT 1 FROM collective_waits WHERE ranks_seen > 1 LIMIT 1"):
         return NotChecked(RULE.name, "no communication call was recorded by more than one rank")
     smallest = context.setting(RULE, "delay_share")
-    return [_draft(context, item) for item in stragglers(context.engine) if item.share >= smallest]
+    late = [item for item in stragglers(context.engine) if item.share >= smallest]
+    if any(_computes_longer(item) for item in late) and given_work(context):
+        # They are late because they are given more to do: load_imbalance says so for all of them.
+        late = [item for item in late if not _computes_longer(item)]
+    return [_draft(context, item) for item in late]
+
+
+def _computes_longer(item: Straggler) -> bool:
+    return bool(item.causes) and item.causes[0].kind in WORK_KINDS
 
 
 def _draft(context: RuleContext, item: Straggler) -> Draft:

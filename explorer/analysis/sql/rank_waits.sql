@@ -12,7 +12,8 @@
 --   own_ns BIGINT ns wall_ns - wait_ns, at least 0: what the step would take alone
 --   last_calls BIGINT - Calls at which it arrived last, alone or with others, beyond the uncertainty of the clocks
 --   calls BIGINT - Matched calls
---   caused_ns BIGINT ns Time in which others waited for it: from the median rank's arrival to its own
+--   caused_ns BIGINT ns Time in which others waited for it at calls of whole groups: from the median rank's arrival to its own.
+--     (Of two neighbours in a pipeline one always waits.)
 --   compute_ns BIGINT ns Time in which its busiest device computed
 --   data_ns BIGINT ns Host time fetching batches
 --   python_ns BIGINT ns Host time in Python
@@ -26,7 +27,7 @@ WITH shared AS (
     SELECT rank, step, 'transfer', end_ns - transfer_ns, end_ns FROM shared
     UNION ALL
     SELECT rank, step, 'caused', arrival_ns - least(arrival_ns - (last_arrival_ns - late_ns), longest_wait_ns), arrival_ns
-    FROM shared WHERE is_last
+    FROM shared WHERE is_last AND operation <> 'send_recv'
 ), behind AS (
     SELECT *, max(end_ns) OVER (PARTITION BY rank, step, kind ORDER BY start_ns, end_ns ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS reached_ns
     FROM spans WHERE end_ns > start_ns

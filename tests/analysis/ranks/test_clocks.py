@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from explorer.analysis.ranks.clock_fit import fit_clock
 from explorer.analysis.run import open_run
+from explorer.store.writer import RunWriter
 from tests.analysis.ranks.job import Job
 
 OFFSETS = (0, 5_000_000, -3_000_000, 700_000)
@@ -74,3 +75,15 @@ def test_a_rank_without_common_communication_has_no_residual(tmp_path: Path) -> 
     Job(ranks=3, steps=0).write(tmp_path / "run", only=[2])
     rows = open_run(tmp_path / "run").view("rank_clocks").rows()
     assert [row["residual_ns"] is None for row in rows] == [False, False, True]
+
+
+def test_ranks_of_one_host_agree_without_any_call_that_ends_on_all(tmp_path: Path) -> None:
+    """A pipeline: sends and receives alone. Processes of one host read one clock; of another host nothing is known."""
+    for hosts, wanted in ((("one", "one"), [1000.0, 1000.0]), (("one", "two"), [None, None])):
+        directory = tmp_path / "-".join(hosts)
+        for rank in range(2):
+            with RunWriter(directory, rank=rank, made_by="capture") as writer:
+                writer.manifest.host = {"hostname": hosts[rank]}
+                writer.write("tracks", [{"track_id": 7, "kind": "stream", "label": "s"}])
+        rows = open_run(directory).engine.sql("SELECT residual_ns FROM rank_clocks ORDER BY rank").rows()
+        assert [row["residual_ns"] for row in rows] == wanted

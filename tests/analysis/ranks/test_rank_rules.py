@@ -37,6 +37,27 @@ def test_the_straggler_is_named_with_its_line(tmp_path: Path) -> None:
     evidence = finding.evidence[0]
     assert "last at 30 of 30 calls" in evidence.statement
     assert open_run(directory).sql(evidence.sql).rows()[0]["last_calls"] == 30
+    # One call as all its ranks saw it, the late one first.
+    assert evidence.events[0].startswith("2:")
+    assert {event.split(":")[0] for event in evidence.events} == {"0", "1", "2", "3"}
+    assert finding.ranks == (2,)
+
+
+def test_rules_about_events_say_which_rank_they_looked_at(tmp_path: Path) -> None:
+    directory = Job(transfer_ns=900_000, work_ns=500_000).write(tmp_path / "run")
+    finding = ask(directory, exposed_communication)[0]
+    assert (
+        f"Of all ranks, only rank {finding.ranks[0]}, the slowest, was looked at for this." in finding.caveats
+    )
+    # Nothing of the other ranks' events is read.
+    for rank in range(4):
+        if rank != finding.ranks[0]:
+            for part in (tmp_path / "run" / "events" / f"rank={rank}").iterdir():
+                data = bytearray(part.read_bytes())
+                data[4:-4] = b"x" * (len(data) - 8)
+                part.write_bytes(data)
+    again = ask(directory, exposed_communication)[0]
+    assert (again.saving, again.evidence) == (finding.saving, finding.evidence)
 
 
 def test_equal_ranks_raise_nothing(tmp_path: Path) -> None:
@@ -96,7 +117,7 @@ def messages(directory: Path, rows: list[dict[str, Any]], ranks: int, steps: int
                     for number, row in enumerate(mine)
                 ],
             )
-            known = ("operation", "size_bytes", "peer", "sequence", "group", "group_size")
+            known = ("operation", "size_bytes", "peer", "sequence", "group", "group_size", "group_ranks")
             writer.write(
                 "collectives",
                 [
@@ -228,3 +249,51 @@ def test_stages_that_wait_are_a_pipeline_bubble(tmp_path: Path) -> None:
 def test_one_rank_is_not_checked(tmp_path: Path) -> None:
     findings = ask(Job(ranks=1).write(tmp_path / "run"), straggler)
     assert [item.reason for item in findings.not_checked] == ["the run holds one rank only"]
+
+
+def test_groups_of_one_name_in_other_ranks_are_other_groups(tmp_path: Path) -> None:
+    """Two pairs call their group "tp", each at its own time."""
+    rows = [
+        {
+            "rank": rank,
+            "step": step,
+            "start": 5_000 * (rank // 2) + 300 * (rank % 2),
+            "length": 1_000,
+            "operation": "all_reduce",
+            "size_bytes": 64,
+            "group": "tp",
+            "group_size": 2,
+            "group_ranks": str([rank // 2 * 2, rank // 2 * 2 + 1]),
+            "sequence": step,
+        }
+        for step in range(3)
+        for rank in range(4)
+    ]
+    run = open_run(messages(tmp_path / "run", rows, 4, 3, 50_000))
+    matched = run.engine.sql(
+        "SELECT match_id, list(rank ORDER BY rank) AS ranks FROM collectives_matched GROUP BY match_id"
+    ).rows()
+    assert sorted(row["ranks"] for row in matched) == [[0, 1]] * 3 + [[2, 3]] * 3
+    report = run.engine.sql("SELECT group_name, calls FROM group_bandwidth ORDER BY members").rows()
+    assert report == [{"group_name": "tp", "calls": 3}] * 2
+
+
+def test_a_rank_that_does_not_know_its_group_joins_the_only_one_of_the_name(tmp_path: Path) -> None:
+    rows = [
+        {
+            "rank": rank,
+            "step": 0,
+            "start": 0,
+            "length": 1_000,
+            "operation": "all_reduce",
+            "group": "dp",
+            "group_size": 2,
+            "group_ranks": "[0, 1]" if rank else None,
+            "sequence": 4,
+        }
+        for rank in range(2)
+    ]
+    run = open_run(messages(tmp_path / "run", rows, 2, 1, 50_000))
+    assert {
+        row["ranks_seen"] for row in run.engine.sql("SELECT ranks_seen FROM collectives_matched").rows()
+    } == {2}
