@@ -590,7 +590,15 @@ class Session:
 
     def _thread_states(self) -> list[ThreadStates]:
         if self.stacks is not None:
-            return self.stacks.states(*read_stacks(self.profiler), self.replay.chains)
+            try:
+                return self.stacks.states(*read_stacks(self.profiler), self.replay.chains)
+            except Exception as error:
+                self._fail(
+                    f"a window has no lines: its stacks could not be read: {error}",
+                    detail=traceback.format_exc(),
+                    fatal=False,
+                )
+                return []
         return self.replay.states(self.recorder.take() if self.recorder is not None else [])
 
     def _write_workers(self, data_rows: list[tuple[int, int, int]], steps: list[Step], end_ns: int) -> None:

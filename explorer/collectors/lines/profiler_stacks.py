@@ -152,7 +152,11 @@ class _Walk:
         if len(self.calls_at) < 3:
             self.calls_at.append(event.start_time_ns)
         site = fields.callsite
-        code = self._stacks.code(site.file_name, site.line_number, site.function_name)
+        try:
+            code = self._stacks.code(site.file_name, site.line_number, site.function_name)
+        except UnicodeDecodeError:
+            # The profiler keeps no hold on the names of functions that are gone by the time it reads them.
+            code = None
         if code is None:
             self._calls.append(None)
             return
