@@ -17,6 +17,7 @@ from explorer.collectors.neuron.device_row import device_row
 from explorer.collectors.neuron.executions import Execution, Executions
 from explorer.collectors.neuron.host_match import OwnEvents
 from explorer.collectors.neuron.official import EVENT_OFFSETS, copy_tables, describe_tables
+from explorer.collectors.neuron.official_rows import keep_process_rows
 from explorer.collectors.neuron.percent import FRACTION, UNKNOWN, percent_kind
 from explorer.collectors.neuron.ranks import DevicePlan, RankPlan
 from explorer.collectors.neuron.schema_health import report_schema
@@ -275,12 +276,13 @@ class RankImport:
     def _keep(self, tables: ProfileTables, facts: dict[str, Any]) -> None:
         if any(each["name"] == tables.profile.name for each in self.profiles):
             return
-        # A system profile of several processes is kept once, with its first rank.
-        if tables is not self.plan.system or self.plan.keeps_system:
-            self.official.update(copy_tables(self.writer, tables))
-            columns = describe_tables(tables)
+        if tables is self.plan.system and self.plan.sharers:
+            own = (self.plan.instance, self.plan.process)
+            kept = keep_process_rows(self.writer, tables, own, self.plan.sharers)
         else:
-            columns = {}
+            kept = copy_tables(self.writer, tables)
+        self.official.update(kept)
+        columns = describe_tables(tables)
         self.profiles.append(
             {"name": tables.profile.name, "schema_version": tables.version, "columns": columns} | facts
         )

@@ -29,8 +29,8 @@ class RankPlan:
     process: int | None = None
     devices: list[DevicePlan] = field(default_factory=list)
     how: str = "only"
-    keeps_system: bool = True
-    """Whether this rank keeps the system profile's official tables; of several ranks the first does."""
+    sharers: list[tuple[str | None, int | None]] = field(default_factory=list)
+    """Instance and process of every rank that the system profile speaks of, where those are several: each keeps its own rows."""
 
 
 def plan_ranks(profiles: list[ProfileTables]) -> list[RankPlan]:
@@ -73,10 +73,10 @@ def plan_ranks(profiles: list[ProfileTables]) -> list[RankPlan]:
             if first.system is None:
                 first.system = tables
     ordered = [by_rank[rank] for rank in sorted(by_rank)]
-    seen: set[int] = set()
     for plan in ordered:
-        plan.keeps_system = id(plan.system) not in seen
-        seen.add(id(plan.system))
+        users = [(each.instance, each.process) for each in ordered if each.system is plan.system]
+        if plan.system is not None and len(users) > 1:
+            plan.sharers = users
     return ordered
 
 

@@ -61,7 +61,7 @@ class ProfileTables:
             if "profile_schema_version" in self.sources["Metadata"].columns:
                 self.version = str(
                     self.value(
-                        f"SELECT CAST(profile_schema_version AS VARCHAR) FROM {self._scan('Metadata')} LIMIT 1"
+                        f"SELECT CAST(profile_schema_version AS VARCHAR) FROM {self.scan('Metadata')} LIMIT 1"
                     )
                     or ""
                 )
@@ -100,7 +100,8 @@ class ProfileTables:
             tuple(unreadable),
         )
 
-    def _scan(self, name: str) -> str:
+    def scan(self, name: str) -> str:
+        """SQL: a table as it came, every readable file of it."""
         listed = ", ".join(text_literal(path) for path in self.sources[name].files)
         return f"read_parquet([{listed}], union_by_name=true, hive_partitioning=false)"
 
@@ -115,7 +116,7 @@ class ProfileTables:
                 parts.append(f"{quoted(found)} AS {quoted(column.name)}")
             else:
                 parts.append(f"TRY_CAST({quoted(found)} AS {column.duckdb_type}) AS {quoted(column.name)}")
-        origin = f" FROM {self._scan(name)}" if source and source.files else " WHERE false"
+        origin = f" FROM {self.scan(name)}" if source and source.files else " WHERE false"
         self.connection.execute(f"CREATE OR REPLACE VIEW {quoted(name)} AS SELECT {', '.join(parts)}{origin}")
 
     def has(self, table: str, *columns: str) -> bool:

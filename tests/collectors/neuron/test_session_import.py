@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,14 @@ import pytest
 from explorer.analysis.run import Run, open_run
 from explorer.collectors.neuron.session_import import import_session
 from tests.neuron_fixture.builder import ProfileBuilder
-from tests.neuron_fixture.session import HOST_EPOCH, STEP_NS, Session, write_session
+from tests.neuron_fixture.session import (
+    HOST_EPOCH,
+    PROCESSES,
+    STEP_NS,
+    Session,
+    plant_session,
+    write_session,
+)
 from tests.neuron_fixture.story import DEVICE_EPOCH
 
 
@@ -130,6 +138,60 @@ def test_host_series_become_counters(imported: tuple[Session, Run, bool]) -> Non
         "SELECT name, list(value ORDER BY timestamp_ns) AS x FROM counters WHERE rank = 0 AND name LIKE 'CpuUsage%' GROUP BY name"
     ).rows()
     assert rows == [{"name": "CpuUsage.util_percent", "x": [0.0, 25.0, 50.0]}]
+
+
+@pytest.mark.parametrize("mode", ["trusted", "sandbox"])
+def test_every_rank_keeps_its_rows_of_the_system_tables(
+    imported: tuple[Session, Run, bool], mode: str
+) -> None:
+    session, run, _ = imported
+    ask = run.engine.sql if mode == "trusted" else run.sql
+    for table in ("SystemProfileEvents", "DeviceProfileList"):
+        rows = ask(
+            f"SELECT rank, process_id, count(*) AS n FROM neuron.{table} GROUP BY ALL ORDER BY ALL"
+        ).rows()
+        planted = Counter(row["process_id"] for row in session.system.rows[table])
+        assert [tuple(row.values()) for row in rows] == [
+            (rank, process, planted[process]) for rank, process in enumerate(PROCESSES)
+        ]
+    ids = ask("SELECT id FROM neuron.SystemProfileEvents ORDER BY id").rows()
+    assert [row["id"] for row in ids] == sorted(
+        row["id"] for row in session.system.rows["SystemProfileEvents"]
+    )
+    flows = ask("SELECT count(*) AS n FROM neuron.SystemProfileEvents WHERE len(flow_id) > 0").rows()[0]["n"]
+    assert flows == sum(bool(row["flow_id"]) for row in session.system.rows["SystemProfileEvents"])
+    for table in ("CpuUsage", "HostMemUsage", "SystemProfileMetadata"):
+        for rank in range(len(PROCESSES)):
+            (row,) = ask(f"SELECT count(*) AS n FROM neuron.{table} WHERE rank = {rank}").rows()
+            assert row["n"] == len(session.system.rows[table])
+    second = open_run(run.directory, ranks=[1])
+    assert second.sql("SELECT DISTINCT process_id FROM neuron.SystemProfileEvents").rows() == [
+        {"process_id": PROCESSES[1]}
+    ]
+
+
+def test_rows_of_no_rank_stay_with_the_first(tmp_path: Path) -> None:
+    session = plant_session()
+    session.system.row(
+        "DeviceProfileList",
+        device_profile_name="gone",
+        instance_id="i-made-up",
+        process_id=999,
+        nc_id=7,
+        session_id=0,
+    )
+    session.system.row("CpuUsage", timestamp=HOST_EPOCH, util_percent=1.0, cpu_id="0", instance_id="i-other")
+    target = tmp_path / "data" / "profiles" / "global"
+    session.system.write(target, split={"SystemProfileEvents": 3})
+    for story in session.stories.values():
+        story.builder.write(target)
+    run = open_run(import_session(tmp_path / "data", tmp_path / "run").directory)
+    rows = run.sql("SELECT rank, process_id FROM neuron.DeviceProfileList ORDER BY ALL").rows()
+    assert [tuple(row.values()) for row in rows] == [(0, 500), (0, 999), (1, 600)]
+    other = run.sql(
+        "SELECT rank, count(*) AS n FROM neuron.CpuUsage WHERE instance_id = 'i-other' GROUP BY ALL"
+    ).rows()
+    assert other == [{"rank": 0, "n": 1}]
 
 
 def test_rank_numbers_fall_back_to_order(tmp_path: Path) -> None:
