@@ -17,7 +17,7 @@ pytestmark = pytest.mark.capture
 
 # One of each kind of measurement: host states, ops, backward ops, I/O, data loading, dtypes.
 CHOSEN = (
-    "anomaly_mode", "float64_model", "io_log_flush", "loader_tokenise", "optimizer_adamw_many", "python_list_to_tensor",
+    "anomaly_mode", "denormal_second_moment", "float64_model", "io_log_flush", "loader_tokenise", "optimizer_adamw_many", "python_list_to_tensor",
     "recompute_everything", "row_mask_elements",
 )  # fmt: skip
 PLANTED = {case.name: case for case in planted_cases()}
@@ -43,6 +43,13 @@ def test_a_planted_fault_is_found_at_its_line(name: str, tmp_path: Path) -> None
         assert found, [(finding.rule, finding.title) for finding in findings]
         assert found[0].lines[0].line in case.lines
         check_evidence(run, findings)
+
+
+def test_ordinary_numbers_are_no_denormals(tmp_path: Path) -> None:
+    with neuron_profile(str(tmp_path / "run")) as profile:
+        PLANTED["denormal_second_moment"].run(False, 6, profile.step)
+    with open_run(profile.directory) as run:
+        assert [finding.title for finding in run.bottlenecks() if finding.rule == "denormals"] == []
 
 
 def test_every_case_has_its_line_and_there_are_enough() -> None:
@@ -80,4 +87,8 @@ def test_a_loop_over_large_work_is_left_alone(tmp_path: Path) -> None:
                 outputs[i] = model(inputs[i])
             profile.step()
     with open_run(profile.directory) as run:
-        assert [finding.title for finding in run.bottlenecks() if finding.rule == "row_loop"] == []
+        assert [
+            (finding.title, finding.evidence, finding.saving)
+            for finding in run.bottlenecks()
+            if finding.rule == "row_loop"
+        ] == []

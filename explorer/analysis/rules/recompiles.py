@@ -18,20 +18,7 @@ _COMPILES = (
 
 
 def check(context: RuleContext) -> Sequence[Draft]:
-    known = context.row(
-        f"SELECT count(*) AS n FROM events e WHERE e.rank = {context.scope.rank} AND e.category = 'compile' AND e.duration_ns > 0"
-    )
-    # Our own capture records each compilation with the code it compiles; what it compiles of the recorder itself is not the
-    # program's. Else the names of Dynamo's own timed regions serve (torch/_dynamo/utils.py), nested ones once by the union.
-    which = (
-        "e.category = 'compile' AND coalesce(e.attributes, '') NOT LIKE '%explorer/collectors/%'"
-        if known["n"]
-        else context.in_texts("e.name", _COMPILES)
-    )
-    compiles = f"""SELECT e.event_id, e.start_ns, e.duration_ns, e.step, coalesce(k.site_id, e.site_id) AS site_id FROM events e
-LEFT JOIN stacks k ON k.stack_id = e.stack_id AND k.depth = 0
-WHERE {context.scope.where_all("e")} AND ({which})
-  AND e.duration_ns >= {context.setting(RULE, "compile_ns"):.0f}"""
+    compiles = compilations(context)
     numbers = context.scope.all_numbers
     if numbers:
         # The first step may compile: that is what a first step is for.
@@ -70,6 +57,25 @@ WHERE {context.scope.where_all("e")} AND ({which})
             key="" if lines else "compile",
         )
     ]
+
+
+def compilations(context: RuleContext) -> str:
+    """SQL for compilations in the complete steps (event_id, start_ns, duration_ns, step, site_id), open for conditions on e."""
+    known = context.row(
+        f"SELECT count(*) AS n FROM events e WHERE e.rank = {context.scope.rank} AND e.category = 'compile' AND e.duration_ns > 0"
+    )
+    # Our own capture records each compilation with the code it compiles; what it compiles of the recorder itself is not the
+    # program's. Else the names of Dynamo's own timed regions serve (torch/_dynamo/utils.py), nested ones once by the union.
+    which = (
+        "e.category = 'compile' AND coalesce(e.attributes, '') NOT LIKE '%explorer/collectors/%'"
+        if known["n"]
+        else context.in_texts("e.name", _COMPILES)
+    )
+    scope = context.scope
+    steps = f" AND e.step IN ({', '.join(map(str, scope.all_numbers))})" if scope.all_numbers else ""
+    return f"""SELECT e.event_id, e.start_ns, e.duration_ns, e.step, coalesce(k.site_id, e.site_id) AS site_id FROM events e
+LEFT JOIN stacks k ON k.stack_id = e.stack_id AND k.depth = 0
+WHERE e.rank = {scope.rank}{steps} AND ({which}) AND e.duration_ns >= {context.setting(RULE, "compile_ns"):.0f}"""
 
 
 RULE = Rule(

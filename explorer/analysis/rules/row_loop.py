@@ -85,8 +85,8 @@ def _draft(context: RuleContext, loop: CodeLoop) -> Draft | None:
     loop_ns = row["loop_ns"]
     if loop_ns < context.setting(RULE, "loop_share") * context.scope.mean_ns:
         return None
-    kept_ns = _work_ns(context, sites)
-    expected = max(0, loop_ns - kept_ns)
+    kept = _kept_share(context, loop)
+    expected = round((1 - kept) * loop_ns)
     least_ns = max(
         context.setting(RULE, "loop_share") * context.scope.mean_ns,
         context.setting(RULE, "saved_share") * loop_ns,
@@ -104,7 +104,7 @@ def _draft(context: RuleContext, loop: CodeLoop) -> Draft | None:
         evidence=[evidence],
         advice=_advice(loop),
         affected=affected,
-        remaining_share=kept_ns / loop_ns,
+        remaining_share=kept,
         caveats=["Only where a pass does not need the result of the one before it."]
         if _carries(loop)
         else [],
@@ -113,24 +113,26 @@ def _draft(context: RuleContext, loop: CodeLoop) -> Draft | None:
     )
 
 
-def _work_ns(context: RuleContext, sites: Sequence[int]) -> int:
-    """What stays when the loop is one tensor expression: the part of each op above the cost of calling an op at all.
+def _kept_share(context: RuleContext, loop: CodeLoop) -> float:
+    """What part of the loop stays when it is one tensor expression: of each op what lies above the cost of calling it at all.
 
-    By the median of each small op name, so that an interrupted call does not count as work. One large call moves the same
-    numbers with one setup and better locality than many small ones; ops that are large already stay as they are.
+    One large call moves the same numbers with one setup and better locality than many small ones; ops that are large already
+    stay as they are. Everything by medians (Python by quiet steps), so that an interruption counts as neither work nor saving.
     """
+    sites = [line.site_id for line in loop.lines]
     call_ns, large_ns = context.setting(RULE, "call_ns"), context.setting(RULE, "large_ns")
     row = context.row(
-        f"""SELECT coalesce(sum(CASE WHEN typical_ns < {large_ns:.0f}
-            THEN calls * greatest(0, typical_ns - {call_ns:.0f}) * {context.setting(RULE, "batched_share")}
-            ELSE total_ns - calls * {call_ns:.0f} END) / {context.count}, 0)::BIGINT AS work_ns FROM (
-          SELECT e.name, count(*) AS calls, median(e.self_ns) AS typical_ns, sum(e.self_ns) AS total_ns FROM events e
+        f"""SELECT coalesce(sum(calls * typical_ns) / {context.count}, 0)::BIGINT AS ops_ns,
+          coalesce(sum(calls * greatest(0, typical_ns - {call_ns:.0f})
+            * CASE WHEN typical_ns < {large_ns:.0f} THEN {context.setting(RULE, "batched_share")} ELSE 1 END) / {context.count}, 0)::BIGINT AS kept_ns
+        FROM (SELECT e.name, count(*) AS calls, median(e.self_ns) AS typical_ns FROM events e
           LEFT JOIN stacks k ON k.stack_id = e.stack_id AND k.depth = 0
           WHERE {context.where()} AND e.category = 'op'
             AND ({context.in_sites("k.site_id", sites)} OR {context.in_sites("e.site_id", sites)})
           GROUP BY e.name)"""
     )
-    return round(row["work_ns"])
+    whole = row["ops_ns"] + sum(line.quiet_python_ns for line in loop.lines)
+    return row["kept_ns"] / whole if whole else 0.0
 
 
 def _carries(loop: CodeLoop) -> bool:

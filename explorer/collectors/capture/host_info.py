@@ -24,6 +24,7 @@ def host_info() -> dict[str, Any]:
         "cpu_count": os.cpu_count(),
         "usable_cpus": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
         "torch_threads": torch.get_num_threads(),
+        "cudnn_benchmark": bool(torch.backends.cudnn.benchmark),
         "process_id": os.getpid(),
         "working_directory": os.getcwd(),
         "executable": sys.executable,
