@@ -5,16 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from explorer.analysis.line_efficiency import rates
+
 if TYPE_CHECKING:
     from explorer.analysis.run import Run
 
+_WORK = ("work_flops", "work_ns", "least_ns")
 _SUMS = ("cost_ns", "host_ns", "python_ns", "op_ns", "device_ns", "ops", "kernels")
 
 
 @dataclass(frozen=True)
 class CodeLine:
     """A line of a file and what it costs; `costs` is None for a line that cost nothing. Keys: cost_ns, host_ns,
-    python_ns, op_ns, device_ns, share, device_share, top_share (the larger), calls, ops, kernels, flops, flops_per_s, allocated_bytes."""
+    python_ns, op_ns, device_ns, share, device_share, top_share (the larger), calls, ops, kernels, flops, flops_per_s,
+    allocated_bytes; and those of `with_efficiency`, where the rows have them."""
 
     number: int
     text: str
@@ -109,13 +113,13 @@ def _joined(first: dict[str, Any] | None, row: dict[str, Any]) -> dict[str, Any]
     if first is None:
         return dict(row)
     joined = dict(first)
-    for key in (*_SUMS, "share", "device_share", "top_share", "calls", "flops", "allocated_bytes"):
+    for key in (*_SUMS, *_WORK, "share", "device_share", "top_share", "calls", "flops", "allocated_bytes"):
         if row.get(key) is not None:
             joined[key] = (joined.get(key) or 0) + row[key]
     joined["flops_per_s"] = (
         joined["flops"] * 1e9 / joined["device_ns"] if joined["flops"] and joined["device_ns"] else None
     )
-    return joined
+    return rates(joined) if "work_ns" in joined else joined
 
 
 def line_detail(run: Run, file: str, line: int, limit: int = 50) -> LineDetail:

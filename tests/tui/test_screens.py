@@ -251,25 +251,57 @@ async def test_a_run_without_memory_or_counters_says_how_to_get_them(make_app: M
         assert "profile_memory=True" in shown
 
 
-async def test_ranks_name_the_straggler(make_app: Make) -> None:
+async def test_ranks_name_the_slow_one_and_every_measure(make_app: Make) -> None:
     app = make_app(screen="ranks")
     async with app.run_test(size=(120, 36)) as pilot:
         await settle(pilot)
         assert "Rank 1 computes" in text_of(app, "#ranks-sentence")
         heat = app.screen.query_one(HeatMap)
         # Ranks differ in compute: that is what is shown first.
-        assert "compute" in text_of(app, "#ranks-title")
+        assert heat.texts[1][2] == "5.56 ms"
         await pilot.press("down", "right", "right")
         assert (heat.rank, heat.step) == (1, 2)
-        assert "rank 1, step 2" in text_of(app, "#ranks-status")
+        assert "rank 1, step 2   compute 5.56 ms" in text_of(app, "#ranks-status")
         assert heat.shares[1][2] == 1.0
         assert heat.shares[0][2] == 0.0
+        seen = {}
+        for _ in range(7):
+            await pilot.press("m")
+            seen[heat.scale[2]] = heat.texts[1][3]
+        assert len(seen) == 7
+        assert seen["The training thread waited for the next batch."] == "9.00 ms"
         await pilot.press("enter")
         await settle(pilot)
         view = app.screen.query_one(TimelineView)
         assert view.timeline is not None
         assert view.timeline.rank == 1
         assert view.start_ns == START + 2 * STEP_NS
+
+
+async def test_ranks_that_hold_the_others_up_are_named_with_their_line(
+    make_app: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from explorer.analysis import rank_view
+    from explorer.analysis.ranks.stragglers import Cause, Straggler
+
+    cause = Cause("python", None, "train.py", 17, "train_step", "loss.backward()", 3_000_000)
+    late = Straggler(1, 5, 6, 4_000_000, 0.2, "persistent", 0, 0, (cause, cause))
+    monkeypatch.setattr(rank_view, "stragglers", lambda engine: [late])
+    app = make_app(screen="ranks")
+    async with app.run_test(size=(120, 36)) as pilot:
+        await settle(pilot)
+        said = "Rank 1 holds the others up by 4 ms a step (20.0%): last in 5 of 6 steps since step 0."
+        assert text_of(app, "#ranks-sentence") == said
+        first, second = app.screen.query_one("#late-table", Table).rows
+        assert (first["how"], first["where"], first["more_ns"]) == ("5 of 6 steps", "train.py:17", 3_000_000)
+        assert "delay_ns" not in second
+        assert app.screen.query_one(HeatMap).rank == 1
+        await pilot.press("r", "enter")
+        await settle(pilot)
+        assert app.current_mode == "source"
+        code = app.screen.query_one(Code)
+        assert code.line is not None
+        assert code.line.number == 17
 
 
 async def test_one_rank_says_so(make_app: Make) -> None:

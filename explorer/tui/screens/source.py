@@ -53,7 +53,8 @@ class SourceScreen(ExplorerScreen):
     NAME = "source"
     ABOUT = (
         "What each line costs. host: time of the line on the CPU (its own Python and every op it is responsible for, "
-        "backward ops included). device: time of the kernels it launched. The bar is the larger of both shares; "
+        "backward ops included). device: time of the kernels it launched. The bar is the larger of both shares. speed and of "
+        "peak: operations per second of its computation, and the least time the device needs for it over the time it took; "
         "n jumps to the next costly line. Below: what the line ran, and the calls to and from it."
     )
     BINDINGS = [
@@ -69,6 +70,8 @@ class SourceScreen(ExplorerScreen):
         super().__init__()
         self._rows: list[dict[str, Any]] = []
         self._wanted: tuple[str, int | None] | None = None
+        self._asked: tuple[str, int | None] | None = None
+        """The file and line opened last"""
         self._files_wanted: bool | None = None
         self._libraries = False
 
@@ -108,10 +111,20 @@ class SourceScreen(ExplorerScreen):
         self.ask("lines", line_rows, self._show_rows, key="line_rows")
 
     def _show_rows(self, rows: list[dict[str, Any]]) -> None:
+        from explorer.analysis.line_efficiency import with_efficiency
+
+        def complete(rows: list[dict[str, Any]]) -> None:
+            self._rows = rows
+            self.show_again()
+
         self._rows = rows
+        # What lines achieve takes longer to find out than what they cost.
+        self.ask("efficiency", lambda run: with_efficiency(run, rows), complete, key="line_efficiency")
         self._show_files()
         if self._wanted:
             self.show_line(*self._wanted)
+        elif self._asked:
+            self.show_again()
         elif rows:
             worst = next((row for row in rows if row["is_user"]), rows[0])
             self._open(worst["file"], None)
@@ -121,6 +134,14 @@ class SourceScreen(ExplorerScreen):
             self.query_one(Code).show(CodeFile("", (), True), [])
             for table in self.query("#line-tabs Table").results(Table):
                 table.set_rows([])
+
+    def show_again(self) -> None:
+        if self._asked is not None:
+            file, line = self._asked
+            code = self.query_one(Code)
+            if code.line is not None and code.file is not None and code.file.file == file:
+                line = code.line.number
+            self._open(file, line)
 
     def _show_files(self) -> None:
         from explorer.analysis.source_view import files_of
@@ -138,6 +159,7 @@ class SourceScreen(ExplorerScreen):
             self._open(file, line)
 
     def _open(self, file: str, line: int | None) -> None:
+        self._asked = file, line
         rows, dark = self._rows, self.app.current_theme.dark
 
         def read(run: Run) -> tuple[CodeFile, list[Text]]:

@@ -25,13 +25,14 @@ if TYPE_CHECKING:
 
 COLUMNS = (
     Column("bar", "", "bar", width=6),
-    Column("top_share", "share", "share", width=7, rank=2),
+    Column("top_share", "share", "share", width=7, rank=1),
     Column("cost_ns", "host", "duration", width=8),
     Column("device_ns", "device", "duration", width=8),
     Column("calls", "calls", "count", width=8, rank=3),
     Column("kernels", "kernels", "count", width=8, rank=5),
     Column("allocated_bytes", "memory", "size", width=9, rank=4),
-    Column("flops_per_s", "speed", "work", width=13, rank=6),
+    Column("achieved_flops", "speed", "work", width=13, rank=6),
+    Column("efficiency", "of peak", "share", width=7, rank=2),
 )
 WIDEST_GUTTER = 0.55
 """Columns leave at least the rest of the width to the code."""
@@ -198,7 +199,7 @@ class Code(ScrollView, can_focus=True):
                 continue
             value = costs.get(column.key)
             text = column.text({column.key: value}) if value else ""
-            if column.key == "flops_per_s" and value:
+            if column.key == "achieved_flops" and value:
                 text += "/s"
             segments.append(Segment(fit(text, column.cells, "right") + " ", normal if text else zero))
         return segments

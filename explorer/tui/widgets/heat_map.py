@@ -15,9 +15,16 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from explorer.tui.text import fit
-from explorer.tui.theme import inks
+from explorer.tui.theme import inks, palette_of
 
+HEAD = 2
+"""Lines above the ranks: the scale and the steps."""
 LABEL_CELLS = 9
+TEXT_CELLS = 9
+"""A step this wide shows its value."""
+WIDEST = 11
+_SHADES = " ░▒▓█"
+SCALE_CELLS = 12
 
 
 class HeatMap(ScrollView, can_focus=True):
@@ -58,14 +65,23 @@ class HeatMap(ScrollView, can_focus=True):
         self.ranks: Sequence[int] = ()
         self.steps: Sequence[int] = ()
         self.shares: Sequence[Sequence[float | None]] = ()
+        self.texts: Sequence[Sequence[str]] = ()
+        self.scale = ("", "", "")
         self.rank, self.step = 0, 0
         self.loaded = False
 
     def show(
-        self, ranks: Sequence[int], steps: Sequence[int], shares: Sequence[Sequence[float | None]]
+        self,
+        ranks: Sequence[int],
+        steps: Sequence[int],
+        shares: Sequence[Sequence[float | None]],
+        texts: Sequence[Sequence[str]],
+        scale: tuple[str, str, str],
     ) -> None:
-        """`shares[rank index][step index]`: 0 (coldest) to 1 (hottest), None where there is no such step."""
+        """`shares[rank index][step index]`: 0 (coldest) to 1 (hottest), None where there is no such step; `texts` the same
+        as values; `scale`: the coldest value, the hottest, and what is measured."""
         self.ranks, self.steps, self.shares, self.loaded = ranks, steps, shares, True
+        self.texts, self.scale = texts, scale
         self.rank = max(0, min(self.rank, len(ranks) - 1))
         self.step = max(0, min(self.step, len(steps) - 1))
         self._measure()
@@ -73,12 +89,17 @@ class HeatMap(ScrollView, can_focus=True):
 
     @property
     def cell(self) -> int:
-        """Cells per step: as wide as fits, at most six."""
+        """Cells per step: as wide as fits and a value needs."""
         room = max(1, self.size.width - LABEL_CELLS - 1)
-        return max(1, min(6, room // max(1, len(self.steps))))
+        return max(1, min(WIDEST, room // max(1, len(self.steps))))
+
+    @property
+    def lines(self) -> int:
+        """Lines that everything takes: scale, steps, ranks."""
+        return len(self.ranks) + HEAD
 
     def _measure(self) -> None:
-        self.virtual_size = Size(LABEL_CELLS + len(self.steps) * self.cell + 1, len(self.ranks) + 1)
+        self.virtual_size = Size(LABEL_CELLS + len(self.steps) * self.cell + 1, self.lines)
 
     def on_resize(self, event: events.Resize) -> None:
         self._measure()
@@ -90,7 +111,7 @@ class HeatMap(ScrollView, can_focus=True):
             text = "This run holds no steps." if self.loaded else "Loading…"
             return (
                 Strip([Segment("  " + text, dim)]).adjust_cell_length(width, base)
-                if y == 1
+                if y == HEAD
                 else Strip.blank(width, base)
             )
         left = int(self.scroll_offset.x)
@@ -98,6 +119,8 @@ class HeatMap(ScrollView, can_focus=True):
         first = min(left // self.cell, max(0, len(self.steps) - room))
         shown = range(first, min(len(self.steps), first + room))
         if y == 0:
+            return self._scale(width, base, dim)
+        if y == 1:
             cells = [" "] * (len(shown) * self.cell + 1)
             free = 0
             for index in shown:
@@ -108,11 +131,9 @@ class HeatMap(ScrollView, can_focus=True):
             return Strip(
                 [Segment(fit(" step", LABEL_CELLS), dim), Segment("".join(cells), dim)]
             ).adjust_cell_length(width, base)
-        index = y - 1 + int(self.scroll_offset.y)
+        index = y - HEAD + int(self.scroll_offset.y)
         if index >= len(self.ranks):
             return Strip.blank(width, base)
-        css = inks(self.app.current_theme)
-        cold, hot = Color.parse(css["background"]), Color.parse(css["accent"])
         segments = [
             Segment(fit(f" rank {self.ranks[index]}", LABEL_CELLS), base if index == self.rank else dim)
         ]
@@ -121,22 +142,56 @@ class HeatMap(ScrollView, can_focus=True):
             if share is None:
                 segments.append(Segment("·".center(self.cell), dim))
                 continue
-            fill = cold.blend(hot, 0.08 + 0.92 * max(0.0, min(1.0, share))).hex6
             here = index == self.rank and step == self.step
-            text = ("◆" if here else " ").center(self.cell)
-            segments.append(
-                Segment(
-                    text, Style(bgcolor=fill, color=css["foreground"] if share < 0.5 else css["background"])
-                )
+            segments.append(self._cell(share, self.texts[index][step], here))
+        return Strip(segments).adjust_cell_length(width, base)
+
+    def _cell(self, share: float, value: str, here: bool) -> Segment:
+        """A step of a rank; the chosen one (`here`) stands out."""
+        theme = self.app.current_theme
+        css = inks(theme)
+        text = value if self.cell >= TEXT_CELLS else "◆" if here else ""
+        if here and self.cell >= TEXT_CELLS:
+            return Segment(
+                text.center(self.cell), Style(bgcolor=css["primary"], color=css["background"], bold=True)
             )
+        if palette_of(theme).flat:
+            # Sixteen colours have no shades of one colour: characters do.
+            shade = _SHADES[round(share * (len(_SHADES) - 1))]
+            return Segment(
+                f" {text} ".center(self.cell, shade)[: self.cell] if text else shade * self.cell,
+                Style(color=css["accent"]),
+            )
+        fill = _shade(css, share)
+        ink = css["background"] if (fill.brightness > 0.45) == theme.dark else css["foreground"]
+        return Segment(text.center(self.cell), Style(bgcolor=fill.hex6, color=ink))
+
+    def _scale(self, width: int, base: Style, dim: Style) -> Strip:
+        """The colours from coldest to hottest, with their values and what they stand for."""
+        theme = self.app.current_theme
+        css = inks(theme)
+        low, high, meaning = self.scale
+        segments = [Segment(" " * LABEL_CELLS + low + " ", dim)]
+        for place in range(SCALE_CELLS):
+            share = place / (SCALE_CELLS - 1)
+            if palette_of(theme).flat:
+                shade = _SHADES[round(share * (len(_SHADES) - 1))]
+                segments.append(Segment(shade, Style(color=css["accent"])))
+            else:
+                segments.append(Segment(" ", Style(bgcolor=_shade(css, share).hex6)))
+        segments.append(Segment(f" {high}   {meaning}", dim))
         return Strip(segments).adjust_cell_length(width, base)
 
     def action_move(self, ranks: int, steps: int) -> None:
+        self.move_to(self.rank + ranks, self.step + steps)
+
+    def move_to(self, rank: int, step: int) -> None:
+        """Choose a rank and step, by index."""
         if not self.ranks or not self.steps:
             return
-        self.rank = max(0, min(self.rank + ranks, len(self.ranks) - 1))
-        self.step = max(0, min(self.step + steps, len(self.steps) - 1))
-        top, height = int(self.scroll_offset.y), max(1, self.size.height - 2)
+        self.rank = max(0, min(rank, len(self.ranks) - 1))
+        self.step = max(0, min(step, len(self.steps) - 1))
+        top, height = int(self.scroll_offset.y), max(1, self.size.height - HEAD)
         if self.rank < top:
             self.scroll_to(y=self.rank, animate=False)
         elif self.rank >= top + height:
@@ -153,8 +208,14 @@ class HeatMap(ScrollView, can_focus=True):
             self.post_message(self.Opened(self.rank, self.step))
 
     def on_click(self, event: events.Click) -> None:
-        index = event.y - 1 + int(self.scroll_offset.y)
+        index = event.y - HEAD + int(self.scroll_offset.y)
         step = (event.x - LABEL_CELLS) // self.cell + int(self.scroll_offset.x) // self.cell
-        if event.y > 0 and 0 <= index < len(self.ranks) and 0 <= step < len(self.steps):
-            self.rank, self.step = index, step
-            self.action_move(0, 0)
+        if event.y >= HEAD and 0 <= index < len(self.ranks) and 0 <= step < len(self.steps):
+            self.move_to(index, step)
+
+
+def _shade(css: dict[str, str], share: float) -> Color:
+    """The colour of a value, from the ground to the accent."""
+    return Color.parse(css["background"]).blend(
+        Color.parse(css["accent"]), 0.08 + 0.92 * max(0.0, min(1.0, share))
+    )
