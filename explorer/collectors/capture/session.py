@@ -21,6 +21,7 @@ from explorer.collectors.capture.collectives import CollectiveRecorder
 from explorer.collectors.capture.compile_pauses import CompilePauses
 from explorer.collectors.capture.compile_ranges import around_ranges
 from explorer.collectors.capture.compiled import CompileRecorder
+from explorer.collectors.capture.coverage import Coverage
 from explorer.collectors.capture.device_session import OneWindow, open_device_session
 from explorer.collectors.capture.dimensions import Dimensions
 from explorer.collectors.capture.dynamo_skips import DynamoSkips
@@ -28,6 +29,7 @@ from explorer.collectors.capture.file_io import FileIoRecorder
 from explorer.collectors.capture.flight_entries import FlightEntries
 from explorer.collectors.capture.fx_lines import FxLines
 from explorer.collectors.capture.gc_recorder import GcRecorder
+from explorer.collectors.capture.graph_replays import GraphReplays
 from explorer.collectors.capture.host_event import HostEvent
 from explorer.collectors.capture.host_info import clock_sample, device_rows, git_commit, host_info
 from explorer.collectors.capture.host_states import HostStates
@@ -47,7 +49,7 @@ from explorer.collectors.capture.steps import Step, Steps
 from explorer.collectors.capture.termination import Termination
 from explorer.collectors.capture.tracks import Tracks
 from explorer.collectors.capture.window_plan import WindowPlan
-from explorer.collectors.capture.window_tables import Coverage, build_window
+from explorer.collectors.capture.window_tables import build_window
 from explorer.collectors.lines.profiler_stacks import ProfilerStacks
 from explorer.collectors.lines.records import LineRecorder
 from explorer.collectors.lines.replay import Replay, ThreadStates
@@ -107,6 +109,7 @@ class Session:
         self.dynamo = DynamoSkips()
         self.collectives = CollectiveRecorder()
         self.flights = FlightEntries()
+        self.graphs = GraphReplays()
         self.loaders = LoaderWatch(tuple(settings.user_code), tuple(settings.library_code))
         self.loader_rows = LoaderRows()
         self.extra: list[HostEvent] = []
@@ -569,6 +572,7 @@ class Session:
             self.compiler,
             self.collectives,
             self.flights,
+            self.graphs,
         )
         if modules := self.modules.take(built.modules):
             self.writer.write("modules", modules)

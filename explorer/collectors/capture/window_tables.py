@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,12 +16,15 @@ from explorer.collectors.capture.collective_rows import collective_rows, communi
 from explorer.collectors.capture.collectives import CollectiveRecorder
 from explorer.collectors.capture.compiled import CompileRecorder
 from explorer.collectors.capture.compiled_rows import compiled_rows
+from explorer.collectors.capture.coverage import Coverage
 from explorer.collectors.capture.dimensions import Dimensions
 from explorer.collectors.capture.flight_entries import FlightEntries
 from explorer.collectors.capture.forward_backward import follow_to_own_line, resolve_forward
+from explorer.collectors.capture.graph_replays import GraphReplays, Node, launch_kind
 from explorer.collectors.capture.host_event import HostEvent
 from explorer.collectors.capture.host_states import HostStates
 from explorer.collectors.capture.kineto_window import RawWindow
+from explorer.collectors.capture.memory_rows import MEMORY_NAME, memory_rows
 from explorer.collectors.capture.metadata import parse_metadata
 from explorer.collectors.capture.nesting import parents_of, self_times
 from explorer.collectors.capture.phases import PHASE_NAMES, phases_of
@@ -31,24 +33,6 @@ from explorer.collectors.capture.tracks import Tracks
 
 I64 = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
-
-MEMORY_NAME = "[memory]"
-
-
-@dataclass(slots=True)
-class Coverage:
-    """Op time by phase and by how its line is known, summed over windows: {(phase, kind): self_ns}."""
-
-    self_ns: dict[tuple[str, str], int] = field(default_factory=dict)
-
-    def add(self, phases: npt.NDArray[np.int8], kinds: npt.NDArray[np.int8], self_ns: I64) -> None:
-        """kinds: 0 none, 1 inferred or coarse, 2 exact."""
-        key = phases.astype(np.int64) * 3 + kinds
-        sums = np.bincount(key, weights=self_ns.astype(np.float64), minlength=3 * len(PHASE_NAMES))
-        for at, total in enumerate(sums):
-            if total:
-                name = (PHASE_NAMES[at // 3], ("none", "inferred", "exact")[at % 3])
-                self.self_ns[name] = self.self_ns.get(name, 0) + int(total)
 
 
 @dataclass(slots=True)
@@ -78,6 +62,7 @@ def build_window(
     compiler: CompileRecorder | None = None,
     collectives: CollectiveRecorder | None = None,
     flights: FlightEntries | None = None,
+    replays: GraphReplays | None = None,
 ) -> WindowTables:
     """All tables of one window."""
     metadata = parse_metadata(raw.metadata)
@@ -100,6 +85,7 @@ def build_window(
     durations = np.maximum(durations, 0)
     track = _tracks(tracks, on_device, devices, resources)
 
+    attributes = [metadata.attributes[i] for i in kept.tolist()] + [event.attributes for event in extra]
     order = np.lexsort((-durations, starts, track))
     pick = order.tolist()
     names, categories = names.take(order), categories.take(order)
@@ -192,6 +178,34 @@ def build_window(
         module[source] = module[above]
         forward[source] = forward[above]
 
+    if replays is not None:
+        launched = np.zeros(total, dtype=bool)
+        launched[launch[on_device & (launch >= 0)]] = True
+        above = np.where(op >= 0, op, np.arange(total))
+        replays.captures(
+            names,
+            launched,
+            starts,
+            {
+                row: Node(
+                    kind,
+                    int(site[above[row]]),
+                    int(module[above[row]]),
+                    int(phase[above[row]]),
+                    bool(is_coarse[above[row]]),
+                )
+                for row, kind in names.found(launch_kind).items()
+            },
+        )
+        replayed = replays.replays(
+            names, categories, on_device, starts, launch, [attributes[i] for i in pick]
+        )
+        # Of the others only the line of the replay is known, which many kernels share.
+        is_coarse[replayed.unknown] = True
+        for row, node, by_number in zip(replayed.rows, replayed.nodes, replayed.by_number):
+            site[row], module[row], phase[row] = node.site, node.module, node.phase
+            is_coarse[row], is_guess[row] = node.is_coarse, not by_number
+            attribution[row] = _REPLAY if node.site else _NONE
     # Work that a backend does on a thread of its own belongs to the call that asked for it.
     calls, works = communication_rows(names, parents)
     pairs = pair_work(calls, works, starts, parents)
@@ -217,7 +231,6 @@ def build_window(
 
     shapes = [metadata.shapes[i] for i in kept.tolist()] + [None] * more
     dtypes = [metadata.dtypes[i] for i in kept.tolist()] + [None] * more
-    attributes = [metadata.attributes[i] for i in kept.tolist()] + [event.attributes for event in extra]
     sizes = [None] * count + [event.size_bytes for event in extra]
     precision = np.select(
         [attribution == _NONE, shared, is_coarse, is_guess | (attribution == _ORDER)],
@@ -288,7 +301,7 @@ def build_window(
         )
     memory = np.flatnonzero(is_memory)
     if len(memory):
-        tables["memory_events"] = _memory(
+        tables["memory_events"] = memory_rows(
             raw, memory, metadata.attributes, states, (stacks, sites), steps, first_event_id + total
         )
         total += len(memory)
@@ -300,8 +313,8 @@ def build_window(
     )
 
 
-_ATTRIBUTIONS = ("none", "traced", "forward", "flow", "order", "compiled", "stack")
-_NONE, _TRACED, _FORWARD, _FLOW, _ORDER, _COMPILED, _STACK = range(7)
+_ATTRIBUTIONS = ("none", "traced", "forward", "flow", "order", "compiled", "stack", "graph_replay")
+_NONE, _TRACED, _FORWARD, _FLOW, _ORDER, _COMPILED, _STACK, _REPLAY = range(8)
 _PRECISIONS = ("exact", "coarse", "inferred", "shared")
 _EXACT, _COARSE, _INFERRED, _SHARED = range(4)
 
@@ -460,41 +473,4 @@ def _edges(
                     }
                 )
             )
-    return result
-
-
-def _memory(
-    raw: RawWindow,
-    rows: npt.NDArray[np.intp],
-    attributes: list[str | None],
-    states: HostStates,
-    lookup: tuple[I64, I64],
-    steps: list[Step],
-    first_event_id: int,
-) -> list[dict[str, Any]]:
-    """Rows of memory_events; the profiler writes them as instants with Bytes, Addr and totals."""
-    result = []
-    stacks, sites = lookup
-    numbers = step_of(raw.starts[rows], steps)
-    for offset, (row, number) in enumerate(zip(rows.tolist(), numbers.tolist())):
-        values = json.loads(attributes[row] or "{}")
-        node = int(states.node_at(int(raw.resource_ids[row]), raw.starts[row : row + 1])[0])
-        size = int(values.get("Bytes", 0))
-        device = {0: "cpu", 1: "cuda"}.get(values.get("Device Type"), str(values.get("Device Type", "cpu")))
-        index = values.get("Device Id", -1)
-        result.append(
-            {
-                "event_id": first_event_id + offset,
-                "timestamp_ns": int(raw.starts[row]),
-                "action": "alloc" if size >= 0 else "free",
-                "address": values.get("Addr"),
-                "size_bytes": size,
-                "allocated_bytes": values.get("Total Allocated"),
-                "reserved_bytes": values.get("Total Reserved"),
-                "device": device if device == "cpu" or index is None or index < 0 else f"{device}:{index}",
-                "site_id": int(sites[node]) or None,
-                "stack_id": int(stacks[node]) or None,
-                "step": number if number >= 0 else None,
-            }
-        )
     return result
