@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from explorer.agent.document import Document
-from explorer.agent.paging import page
+from explorer.agent.paging import offset_of, page
 from explorer.model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -18,9 +18,9 @@ LONGEST_TEXT = 240
 DEFAULT_LIMIT = 20
 
 
-def summary(run: Run) -> Document:
+def summary(run: Run, limit: int = DEFAULT_LIMIT, cursor: str | None = None) -> Document:
     """How long a step takes and where the busiest device's time goes, one row per rank."""
-    return _rows(run, "summary", run.summary().rows(), 1000, None)
+    return _rows(run, "summary", run.summary().rows(), limit, cursor)
 
 
 def health(run: Run, limit: int = DEFAULT_LIMIT, cursor: str | None = None) -> Document:
@@ -146,9 +146,9 @@ def gaps(run: Run, limit: int = DEFAULT_LIMIT, cursor: str | None = None) -> Doc
     return _rows(run, "gaps", rows, limit, cursor)
 
 
-def memory(run: Run) -> Document:
+def memory(run: Run, limit: int = DEFAULT_LIMIT, cursor: str | None = None) -> Document:
     """Peak, growth and churn of memory per rank and device."""
-    return _rows(run, "memory", run.memory().rows(), 1000, None)
+    return _rows(run, "memory", run.memory().rows(), limit, cursor)
 
 
 def collectives(run: Run, limit: int = DEFAULT_LIMIT, cursor: str | None = None) -> Document:
@@ -198,7 +198,14 @@ def what_if(
     return Document(name, {"run": run.directory, **document})
 
 
-def source(run: Run, file: str, around: int | None = None, context: int = 12) -> Document:
+def source(
+    run: Run,
+    file: str,
+    around: int | None = None,
+    context: int = 12,
+    limit: int = 1000,
+    cursor: str | None = None,
+) -> Document:
     """Source text as it ran with the cost of each line. `around` keeps the lines near one; else lines with a cost, whole.
 
     Raises UsageError when no line of the run lies in the file.
@@ -219,7 +226,7 @@ def source(run: Run, file: str, around: int | None = None, context: int = 12) ->
         "whole_text": code.complete,
         "costs": f"totals of the recording, warm-up included; it holds {steps} complete steps",
     }
-    return page("neuron-explorer/source/1", fields, "lines", shown, 1000, None)
+    return page("neuron-explorer/source/1", fields, "lines", shown, limit, cursor)
 
 
 def _line(line: Any) -> dict[str, Any]:
@@ -240,7 +247,7 @@ def event(run: Run, event_id: str) -> Document:
     return Document("neuron-explorer/event/1", {"run": run.directory, **event_facts(run, event_id)})
 
 
-def neighbours(run: Run, event_id: str, limit: int = DEFAULT_LIMIT) -> Document:
+def neighbours(run: Run, event_id: str, limit: int = DEFAULT_LIMIT, cursor: str | None = None) -> Document:
     """What stands around an event: enclosing, enclosed, before and after on its track, and linked by an edge."""
     from explorer.agent.event_facts import neighbour_rows
 
@@ -250,28 +257,52 @@ def neighbours(run: Run, event_id: str, limit: int = DEFAULT_LIMIT) -> Document:
         "events",
         neighbour_rows(run, event_id),
         limit,
-        None,
+        cursor,
     )
 
 
-def schema(run: Run, name: str | None = None) -> Document:
+def compare(
+    run: Run, other: Run, by: str = "line", limit: int = DEFAULT_LIMIT, cursor: str | None = None
+) -> Document:
+    """What changed from `run` to `other`: the step time with a verdict against noise, and what explains it.
+
+    The rows are changes by kind, phase, module, line, op or kernel, largest first: time on the critical path per step, which
+    add up to the change of the step. Raises UsageError for another `by`.
+    """
+    from explorer.analysis.diff.comparison import DIMENSIONS
+
+    if by not in DIMENSIONS:
+        raise UsageError(f"Cannot compare by '{by}'.", f"Choose one of: {', '.join(DIMENSIONS)}.")
+    document = run.compare(other).to_dict()
+    fields = {key: value for key, value in document.items() if key not in ("schema", "explained")}
+    rows = [_short(row) for row in document["explained"][by]]
+    return page("neuron-explorer/compare/1", {**fields, "by": by}, "changes", rows, limit, cursor)
+
+
+def schema(run: Run, name: str | None = None, limit: int = 1000, cursor: str | None = None) -> Document:
     """Every table and view that `sql` can name, with a sentence each; with `name` its columns."""
     from explorer.agent.relation_docs import relation_docs
 
-    return relation_docs(run, name)
+    return relation_docs(run, name, limit, cursor)
 
 
-def sql(run: Run, text: str, limit: int = 100) -> Document:
-    """One read-only statement, in the sandbox. Raises QueryError with one line: refused, wrong, or too slow."""
-    result = run.sql(text, max_rows=limit)
-    rows = [_short(row) for row in result.rows()]
+def sql(run: Run, text: str, limit: int = 100, cursor: str | None = None) -> Document:
+    """One read-only statement, in the sandbox. Raises QueryError with one line: refused, wrong, or too slow.
+
+    `truncated` says that the statement has more rows than were fetched for this page: how many is not known.
+    """
+    seen = offset_of(limit, cursor)
+    result = run.sql(text, max_rows=seen + limit)
+    rows = [_short(row) for row in result.rows()][seen:]
+    # One more than was fetched, where there is more: next_cursor then points behind this page.
+    total = seen + len(rows) + (1 if result.truncated else 0)
     return Document(
         "neuron-explorer/query/1",
         {"run": run.directory, "columns": result.columns},
         "rows",
         tuple(rows),
-        0,
-        len(rows),
+        seen,
+        total,
         {"truncated": result.truncated},
     )
 
@@ -280,7 +311,7 @@ ANSWERS: dict[str, Callable[..., Document]] = {
     function.__name__: function
     for function in (
         summary, health, bottlenecks, finding, lines, ops, kernels, modules, steps, breakdown, gaps, memory,
-        collectives, critical_path, what_if, source, event, neighbours, schema, sql,
+        collectives, critical_path, what_if, source, event, neighbours, compare, schema, sql,
     )
 }  # fmt: skip
 """Every verb by name."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from explorer.analysis.diff.comparison import DIMENSIONS
 from explorer.analysis.view import all_views
 from explorer.model.errors import UsageError
 
@@ -109,6 +110,45 @@ _BRIEF_FINDING = _object(
         "advice",
     ),
 )
+_COLLECTIVE = _object(
+    {
+        "group": _TEXT,
+        "group_description": _TEXT,
+        "operation": _TEXT,
+        "side": {"enum": ["host", "device"]},
+        "dtype": _TEXT,
+        "group_size": _WHOLE,
+        "calls": _WHOLE,
+        "total_bytes": _WHOLE,
+        "p50_bytes": _WHOLE,
+        "total_ns": _WHOLE,
+        "p50_ns": _WHOLE,
+    },
+    ("operation", "calls", "total_ns"),
+)
+_VERDICT = _object(
+    {
+        "answer": {"enum": ["slower", "faster", "no_significant_change", "undecided"]},
+        "change": {"type": "number", "description": "(after - before) / before of the median step"},
+        "low": {"type": "number", "description": "Low end of its 95 % interval"},
+        "high": {"type": "number", "description": "High end of its 95 % interval"},
+        "steps_before": _WHOLE,
+        "steps_after": _WHOLE,
+    },
+    ("answer", "steps_before", "steps_after"),
+)
+_CHANGE = _object(
+    {
+        "key": _TEXT,
+        "before_ns": _WHOLE,
+        "after_ns": _WHOLE,
+        "calls_before": _SHARE,
+        "calls_after": _SHARE,
+        "status": {"enum": ["same", "new", "vanished", "renamed"]},
+        "detail": _TEXT,
+        "change_ns": {"type": "integer", "description": "Per step, on the critical path"},
+    }
+)
 _HEAD = {"run": _TEXT, "step_ns": _WHOLE, "steps": _WHOLE, "ranks": _WHOLE}
 _NOT_CHECKED = _list(_object({"rule": _TEXT, "reason": _TEXT}))
 
@@ -182,6 +222,80 @@ _WRITTEN: dict[str, tuple[str, dict[str, Any]]] = {
                 "whole_text": {"type": "boolean"},
                 "lines": _list(_object({"line": _WHOLE, "text": _TEXT})),
             }
+        ),
+    ),
+    "finding": ("neuron-explorer/finding/1", _object({"run": _TEXT, "finding": _FULL_FINDING})),
+    "collectives": (
+        "neuron-explorer/collectives/1",
+        _object(
+            {"run": _TEXT, "rows": _list(_COLLECTIVE), "total": _WHOLE, "next_cursor": _CURSOR},
+            ("run", "rows"),
+        ),
+    ),
+    "neighbours": (
+        "neuron-explorer/neighbours/1",
+        _object(
+            {
+                "run": _TEXT,
+                "event": _TEXT,
+                "events": _list(_object({"relation": _TEXT, "id": _TEXT})),
+                "total": _WHOLE,
+                "next_cursor": _CURSOR,
+            }
+        ),
+    ),
+    "compare": (
+        "neuron-explorer/compare/1",
+        _object(
+            {
+                "before": _TEXT,
+                "after": _TEXT,
+                "step_before_ns": _WHOLE,
+                "step_after_ns": _WHOLE,
+                "change_ns": _WHOLE,
+                "verdict": _VERDICT,
+                "comparable": {"type": "boolean"},
+                "differences": _list(
+                    _object(
+                        {
+                            "what": _TEXT,
+                            "before": _TEXT,
+                            "after": _TEXT,
+                            "weight": {
+                                "enum": ["blocks", "note"],
+                                "description": "blocks: the step times do not measure the same work",
+                            },
+                        }
+                    )
+                ),
+                "mean_change_ns": {
+                    "type": "integer",
+                    "description": "Change of the mean of the middle half of the steps: what the changes of a table add up to",
+                },
+                "by": {"enum": list(DIMENSIONS)},
+                "changes": _list(_CHANGE),
+                "total": _WHOLE,
+                "next_cursor": _CURSOR,
+            }
+        ),
+    ),
+    "schema": (
+        "neuron-explorer/schema/1",
+        _object(
+            {
+                "run": _TEXT,
+                "name": _TEXT,
+                "doc": _TEXT,
+                "relations": _list(_object({"name": _TEXT, "kind": _TEXT, "doc": _TEXT}, ("name", "kind"))),
+                "columns": _list(
+                    _object(
+                        {"name": _TEXT, "type": _TEXT, "unit": _TEXT, "doc": _TEXT}, ("name", "type", "doc")
+                    )
+                ),
+                "total": _WHOLE,
+                "next_cursor": _CURSOR,
+            },
+            ("total", "next_cursor"),
         ),
     ),
     "event": (

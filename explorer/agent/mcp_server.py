@@ -17,7 +17,8 @@ from pydantic import Field
 import explorer
 from explorer.agent import api
 from explorer.agent.document import Document
-from explorer.agent.prompts import FIND_BOTTLENECK, INSTRUCTIONS
+from explorer.agent.guide import guide_text
+from explorer.agent.prompts import COMPARE_RUNS, FIND_BOTTLENECK, INSTRUCTIONS
 from explorer.model.errors import ExplorerError, UsageError
 
 if TYPE_CHECKING:
@@ -102,11 +103,23 @@ def build_server(directories: Sequence[str], *, allow_record: bool = False) -> M
     def columns(name: str) -> str:
         return api.schema(runs.get(None), name).to_json()
 
+    @server.resource(
+        "neuron-explorer://guide",
+        mime_type="text/plain",
+        description="How to use the tools, what units mean, and every rule with what it needs",
+    )
+    def guide() -> str:
+        return guide_text()
+
     @server.prompt(
         title="Find the bottleneck", description="Find what makes a program slow and say what to change"
     )
     def find_the_bottleneck(run: str = "") -> str:
         return FIND_BOTTLENECK.format(run=f" of {run}" if run else "")
+
+    @server.prompt(title="Compare two runs", description="Say what changed between two runs, and why")
+    def compare_two_runs(before: str, after: str) -> str:
+        return COMPARE_RUNS.format(before=before, after=after)
 
     return server
 
@@ -115,9 +128,11 @@ def _add_reading_tools(server: MCPServer[Any], runs: OpenRuns) -> None:
     def tool(function: Callable[..., str]) -> None:
         server.tool(annotations=_READ_ONLY, structured_output=False)(function)
 
-    def summary(run: RunName = None, max_tokens: Tokens = DEFAULT_TOKENS) -> str:
+    def summary(
+        run: RunName = None, limit: Limit = 15, cursor: Cursor = None, max_tokens: Tokens = DEFAULT_TOKENS
+    ) -> str:
         """How long a step takes and where its time goes, one row per rank. Times in this API are ns, shares 0 to 1."""
-        return _answer(api.summary, runs, run, max_tokens)
+        return _answer(api.summary, runs, run, max_tokens, limit=limit, cursor=cursor)
 
     def bottlenecks(
         run: RunName = None, limit: Limit = 5, cursor: Cursor = None, max_tokens: Tokens = 1500
@@ -147,10 +162,11 @@ def _add_reading_tools(server: MCPServer[Any], runs: OpenRuns) -> None:
         file: str,
         around: Annotated[int | None, Field(description="Line number to show the surroundings of")] = None,
         run: RunName = None,
+        cursor: Cursor = None,
         max_tokens: Tokens = DEFAULT_TOKENS,
     ) -> str:
         """The program's text as it ran, with the cost of each line."""
-        return _answer(api.source, runs, run, max_tokens, file=file, around=around)
+        return _answer(api.source, runs, run, max_tokens, file=file, around=around, cursor=cursor)
 
     def ops(
         run: RunName = None, limit: Limit = 15, cursor: Cursor = None, max_tokens: Tokens = DEFAULT_TOKENS
@@ -196,30 +212,49 @@ def _add_reading_tools(server: MCPServer[Any], runs: OpenRuns) -> None:
         """One event: its line, call chain, shapes, what enqueued it and what it enqueued."""
         return _answer(api.event, runs, run, max_tokens, event_id=event_id)
 
-    def health(run: RunName = None, max_tokens: Tokens = DEFAULT_TOKENS) -> str:
+    def compare(
+        before: Annotated[str, Field(description="Run directory")],
+        after: Annotated[str, Field(description="Run directory")],
+        by: Annotated[str, Field(description="kind, phase, module, line, op or kernel")] = "line",
+        limit: Limit = 10,
+        cursor: Cursor = None,
+        max_tokens: Tokens = DEFAULT_TOKENS,
+    ) -> str:
+        """What changed between two runs: step time, a verdict against noise, and the changes that explain it."""
+
+        def between(run: Run, **named: Any) -> Document:
+            return api.compare(run, runs.get(after), **named)
+
+        return _answer(between, runs, before, max_tokens, by=by, limit=limit, cursor=cursor)
+
+    def health(
+        run: RunName = None, limit: Limit = 15, cursor: Cursor = None, max_tokens: Tokens = DEFAULT_TOKENS
+    ) -> str:
         """What is missing or doubtful in this run, and which answers it makes less certain."""
-        return _answer(api.health, runs, run, max_tokens)
+        return _answer(api.health, runs, run, max_tokens, limit=limit, cursor=cursor)
 
     def schema(
         name: Annotated[str | None, Field(description="A table or view; leave out for the list")] = None,
         run: RunName = None,
+        cursor: Cursor = None,
         max_tokens: Tokens = DEFAULT_TOKENS,
     ) -> str:
         """Tables and views that sql can name, or the columns of one."""
-        return _answer(api.schema, runs, run, max_tokens, name=name)
+        return _answer(api.schema, runs, run, max_tokens, name=name, cursor=cursor)
 
     def sql(
         text: Annotated[str, Field(description="One read-only DuckDB statement")],
         run: RunName = None,
         limit: Limit = 50,
+        cursor: Cursor = None,
         max_tokens: Tokens = DEFAULT_TOKENS,
     ) -> str:
         """Ask anything: one SELECT over the run's tables and views (see schema). Read-only, 30 s at most."""
-        return _answer(api.sql, runs, run, max_tokens, text=text, limit=limit)
+        return _answer(api.sql, runs, run, max_tokens, text=text, limit=limit, cursor=cursor)
 
     for function in (
-        bottlenecks, summary, finding, lines, source, ops, kernels, breakdown, critical_path, what_if, event, health,
-        schema, sql,
+        bottlenecks, summary, finding, lines, source, ops, kernels, breakdown, critical_path, what_if, compare, event,
+        health, schema, sql,
     ):  # fmt: skip
         tool(function)
 

@@ -20,9 +20,14 @@ def page(
     cursor: str | None,
 ) -> Document:
     """One page of rows. Raises UsageError for a limit outside 1 to 1000 or a cursor that is no number."""
+    offset = offset_of(limit, cursor)
+    return Document(schema, fields, rows_key, tuple(rows[offset : offset + limit]), offset, len(rows))
+
+
+def offset_of(limit: int, cursor: str | None) -> int:
+    """Rows already seen. Raises UsageError for a limit outside 1 to 1000 or a cursor that is no number."""
     if not 1 <= limit <= MAX_LIMIT:
         raise UsageError(f"limit {limit} is not between 1 and {MAX_LIMIT}.")
     if cursor is not None and not (cursor.isascii() and cursor.isdigit()):
         raise UsageError(f"'{cursor}' is not a cursor.", "Pass the next_cursor of the page before.")
-    offset = int(cursor or 0)
-    return Document(schema, fields, rows_key, tuple(rows[offset : offset + limit]), offset, len(rows))
+    return int(cursor or 0)

@@ -6,6 +6,7 @@ import difflib
 from typing import TYPE_CHECKING, Any
 
 from explorer.agent.document import Document
+from explorer.agent.paging import page
 from explorer.analysis.computed import COMPUTED
 from explorer.analysis.relations import SQL_TYPES
 from explorer.analysis.view import all_views
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 SCHEMA = "neuron-explorer/schema/1"
 
 
-def relation_docs(run: Run, name: str | None) -> Document:
+def relation_docs(run: Run, name: str | None, limit: int, cursor: str | None) -> Document:
     """All relations with a sentence each and how many rows the tables hold here, or one with its columns.
 
     Raises UsageError for an unknown name, saying which one was likely meant.
@@ -38,7 +39,7 @@ def relation_docs(run: Run, name: str | None) -> Document:
         ]
         rows += [{"name": key, "kind": "view", "doc": view.doc} for key, view in views.items()]
         rows += [{"name": key, "kind": "extra table"} for key in run.reader.extra_tables]
-        return Document(SCHEMA, {"run": run.directory}, "relations", tuple(rows), 0, len(rows))
+        return page(SCHEMA, {"run": run.directory}, "relations", rows, limit, cursor)
     if name in tables:
         columns = _columns(tables[name])
         doc = tables[name].doc
@@ -53,7 +54,7 @@ def relation_docs(run: Run, name: str | None) -> Document:
         raise UsageError(
             f"There is no table or view '{name}'.", f"Did you mean '{close[0]}'?" if close else ""
         )
-    return Document(SCHEMA, {"name": name, "doc": doc}, "columns", tuple(columns), 0, len(columns))
+    return page(SCHEMA, {"name": name, "doc": doc}, "columns", columns, limit, cursor)
 
 
 def _columns(spec: Table) -> list[dict[str, Any]]:

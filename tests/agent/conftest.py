@@ -19,9 +19,11 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
     opened.close()
 
 
-def write_run(directory: Path) -> str:
-    """Ten steps of 1 ms on one thread and one stream: 300 us of Python at train.py:7, an op at line 8, its kernel."""
-    million = 1_000_000
+def write_run(directory: Path, python_us: int = 300) -> str:
+    """Ten steps on one thread and one stream: `python_us` of Python at train.py:7, an op at line 8 and its kernel: 1 ms with
+    300 us of Python."""
+    python = python_us * 1000
+    step_ns = 700_000 + python
     events: list[dict[str, Any]] = []
 
     def add(number: int, track: int, category: str, name: str, start: int, length: int, **more: Any) -> None:
@@ -29,14 +31,14 @@ def write_run(directory: Path) -> str:
         events.append({**row, "duration_ns": length, "self_ns": length, **more})
 
     for step in range(10):
-        at = step * million
+        at = step * step_ns
         base = step * 10
         add(
             base + 1,
             1,
             "op",
             "aten::mm",
-            at + 300_000,
+            at + python,
             100_000,
             step=step,
             site_id=8,
@@ -48,7 +50,7 @@ def write_run(directory: Path) -> str:
             1,
             "runtime",
             "cudaLaunchKernel",
-            at + 320_000,
+            at + python + 20_000,
             20_000,
             step=step,
             parent_id=base + 1,
@@ -59,14 +61,16 @@ def write_run(directory: Path) -> str:
             7,
             "kernel",
             "gemm<" + "x" * 400 + ">",
-            at + 350_000,
+            at + python + 50_000,
             500_000,
             step=step,
             launch_id=base + 2,
             op_id=base + 1,
             site_id=8,
         )
-        add(base + 4, 1, "sync", "cudaStreamSynchronize", at + 450_000, 410_000, step=step, site_id=9)
+        add(
+            base + 4, 1, "sync", "cudaStreamSynchronize", at + python + 150_000, 410_000, step=step, site_id=9
+        )
     with RunWriter(directory) as writer:
         writer.write(
             "tracks",
@@ -101,7 +105,7 @@ def write_run(directory: Path) -> str:
         writer.write(
             "steps",
             [
-                {"step": s, "start_ns": s * million, "duration_ns": million, "complete": True}
+                {"step": s, "start_ns": s * step_ns, "duration_ns": step_ns, "complete": True}
                 for s in range(10)
             ],
         )
@@ -110,13 +114,17 @@ def write_run(directory: Path) -> str:
             [
                 {
                     "track_id": 1,
-                    "start_ns": s * million + begin,
+                    "start_ns": s * step_ns + begin,
                     "duration_ns": length,
                     "site_id": site,
                     "stack_id": None,
                 }
                 for s in range(10)
-                for begin, length, site in ((0, 300_000, 7), (300_000, 150_000, 8), (450_000, 550_000, 9))
+                for begin, length, site in (
+                    (0, python, 7),
+                    (python, 150_000, 8),
+                    (python + 150_000, 550_000, 9),
+                )
             ],
         )
         writer.write(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import json
+from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -15,6 +17,7 @@ from explorer.agent.document import Document, tokens
 from explorer.agent.json_schema import DOCUMENTS, json_schema
 from explorer.analysis.run import Run
 from explorer.model.errors import QueryError, UsageError
+from tests.agent.conftest import write_run
 
 
 def documents(run: Run) -> dict[str, Document]:
@@ -42,6 +45,11 @@ def documents(run: Run) -> dict[str, Document]:
         "critical-path": agent.critical_path(run),
         "source": agent.source(run, "train.py", around=8),
         "event": agent.event(run, "0:1"),
+        "finding": agent.finding(run, run.bottlenecks()[0].id),
+        "collectives": agent.collectives(run),
+        "neighbours": agent.neighbours(run, "0:2"),
+        "compare": agent.compare(run, run),
+        "schema": agent.schema(run),
     }
 
 
@@ -52,6 +60,44 @@ def test_every_document_has_a_schema_and_keeps_it(run: Run) -> None:
         document = json.loads(answer.to_json())
         assert next(iter(document)) == "schema"
         jsonschema.validate(document, json_schema(name))
+
+
+def test_the_columns_of_a_relation_keep_the_schema_too(run: Run) -> None:
+    jsonschema.validate(json.loads(agent.schema(run, "events").to_json()), json_schema("schema"))
+
+
+def test_every_verb_that_gives_rows_has_pages(run: Run) -> None:
+    one = {"finding", "event", "what_if"}
+    for name, verb in agent.ANSWERS.items():
+        parameters = inspect.signature(verb).parameters
+        assert ({"limit", "cursor"} <= set(parameters)) is (name not in one), name
+
+
+def test_sql_goes_on_where_a_page_or_a_budget_ended(run: Run) -> None:
+    text = "SELECT event_id FROM events ORDER BY event_id"
+    whole = [row["event_id"] for row in run.sql(text).rows()]
+    seen: list[int] = []
+    cursor = None
+    while True:
+        document = agent.sql(run, text, limit=15, cursor=cursor).to_dict(max_tokens=100)
+        seen += [row["event_id"] for row in document["rows"]]
+        cursor = document["next_cursor"]
+        if cursor is None:
+            break
+        assert document["rows"]
+    assert seen == whole
+
+
+def test_compare_says_what_changed(run: Run, tmp_path: Path) -> None:
+    from explorer.analysis.run import open_run
+
+    with open_run(write_run(tmp_path / "slower", python_us=500)) as slower:
+        document = agent.compare(run, slower, limit=1).to_dict()
+    assert (document["step_before_ns"], document["step_after_ns"]) == (1_000_000, 1_200_000)
+    assert document["verdict"]["answer"] == "slower"
+    (change,) = document["changes"]
+    assert (change["key"], change["change_ns"]) == ("train.py:7", 200_000)
+    assert document["next_cursor"] == "1"
 
 
 def test_the_published_findings_contract_is_the_one_of_the_command_line(run: Run) -> None:
@@ -148,6 +194,7 @@ def test_source_shows_text_and_costs(run: Run) -> None:
         (lambda run: agent.schema(run, "evnts"), "Did you mean 'events'"),
         (lambda run: agent.what_if(run, remove=["line=train.py:99"]), "selects nothing"),
         (lambda run: agent.bottlenecks(run, detail="all"), "not brief or full"),
+        (lambda run: agent.compare(run, run, by="colour"), "Cannot compare by"),
     ],
 )
 def test_wrong_calls_say_what_to_do(run: Run, call: Any, message: str) -> None:

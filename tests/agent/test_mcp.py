@@ -50,8 +50,30 @@ async def test_a_session_over_stdio(tmp_path: Path) -> None:
         assert json.loads(budget.content[0].text)["next_cursor"] is not None
         prompt = await session.get_prompt("find_the_bottleneck", {})
         assert "bottlenecks" in prompt.messages[0].content.text
+        assert {prompt.name for prompt in (await session.list_prompts()).prompts} == {
+            "find_the_bottleneck",
+            "compare_two_runs",
+        }
+        both = await session.get_prompt("compare_two_runs", {"before": "a", "after": "b"})
+        assert "before=a and after=b" in both.messages[0].content.text
+        guide = await session.read_resource("neuron-explorer://guide")
+        assert "- host_sync: " in guide.contents[0].text
         resource = await session.read_resource("neuron-explorer://schema/events")
         assert json.loads(resource.contents[0].text)["name"] == "events"
+
+
+async def test_two_runs_are_compared(tmp_path: Path) -> None:
+    before, after = write_run(tmp_path / "before"), write_run(tmp_path / "after", python_us=500)
+    async with client(before, after) as session:
+        unnamed = await session.call_tool("bottlenecks", {})
+        assert unnamed.is_error
+        assert "Say which run" in unnamed.content[0].text
+        answer = await session.call_tool("compare", {"before": before, "after": after})
+        document = json.loads(answer.content[0].text)
+        assert document["verdict"]["answer"] == "slower"
+        assert document["changes"][0]["key"] == "train.py:7"
+        outside = await session.call_tool("compare", {"before": before, "after": str(tmp_path / "other")})
+        assert outside.is_error
 
 
 async def test_recording_tools_only_when_allowed(tmp_path: Path) -> None:
