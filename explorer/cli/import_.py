@@ -49,6 +49,7 @@ def command(
             show_default=False,
         ),
     ] = None,
+    add: Annotated[bool, typer.Option("--add", help="Add ranks to RUN, which is there already")] = False,
     json: JsonOption = False,
 ) -> int:
     """Turn traces into a run: Kineto and Chrome JSON (also .gz, .zst, .zip), Nsight Systems SQLite, XPlane, PyTorch memory
@@ -69,7 +70,11 @@ def command(
     from explorer.collectors.source import Limits
 
     options = ImportOptions(
-        rank=rank, limits=Limits(max_ratio, max_bytes), processes=processes, memory_bytes=memory << 20
+        rank=rank,
+        limits=Limits(max_ratio, max_bytes),
+        processes=processes,
+        memory_bytes=memory << 20,
+        add=add,
     )
     target = output or default_output(sources[0])
     if scheduler is not None:

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from explorer.collectors import import_trace as one_machine
 from explorer.collectors.import_trace import ImportReport
 from explorer.collectors.input_files import Inputs, find_inputs, natural_order
+from explorer.collectors.new_run import finished_ranks, new_run
 from explorer.collectors.options import DEFAULTS, ImportOptions
 from explorer.collectors.source import Limits, Source, open_source
 from explorer.model.errors import InputError, UsageError
@@ -58,31 +59,23 @@ def import_on_cluster(
     paths = [os.fspath(path) for path in sources]
     if not paths:
         raise UsageError("There is nothing to import.", "Name a trace, or a directory of them.")
-    with tempfile.TemporaryDirectory(prefix="neuron-explorer-") as folder:
-        tasks, skipped, size_bytes = _plan(paths, options, folder)
-    target = one_machine._free_target(directory)
-    building = one_machine._building_place(target)
-    where = _url(building)
-    report = ImportReport(target.root if target.is_local else _url(target), skipped=skipped)
-    try:
-        done = each(
-            scheduler,
-            import_rank,
-            [(task, where, replace(options, progress=None, rank=None)) for task in tasks],
-        )
+    with new_run(directory, add=options.add) as place:
+        held = finished_ranks(place.building) if options.add else set()
+        with tempfile.TemporaryDirectory(prefix="neuron-explorer-") as folder:
+            tasks, skipped, size_bytes = _plan(paths, options, folder, held)
+        report = ImportReport(place.directory, skipped=skipped)
+        report.skipped += [
+            (task.path, f"the run holds rank {task.rank} already") for task in tasks if task.rank in held
+        ]
+        tasks = [task for task in tasks if task.rank not in held]
+        wanted = replace(options, progress=None, rank=None)
+        done = each(scheduler, import_rank, [(task, place.writing_to, wanted) for task in tasks])
         for task, (one, error) in zip(tasks, done):
             if one is None:
                 report.skipped.append((task.path, error or "unknown"))
                 continue
             _add(report, one)
-        if not report.ranks:
-            raise InputError(f"None of {len(tasks)} traces could be read; the first: {report.skipped[-1][1]}")
-        if building != target:
-            os.replace(building.root, target.root)
-    except BaseException:
-        if building != target:
-            shutil.rmtree(building.root, ignore_errors=True)
-        raise
+        report.check()
     report.ranks.sort()
     report.size_bytes = size_bytes
     report.seconds = time.perf_counter() - began
@@ -104,7 +97,7 @@ def import_rank(task: RankTask, where: str, options: ImportOptions) -> ImportRep
 
 
 def _plan(
-    paths: list[str], options: ImportOptions, folder: str
+    paths: list[str], options: ImportOptions, folder: str, held: set[int]
 ) -> tuple[list[RankTask], list[tuple[str, str]], int]:
     """Which file is which rank; remote files are recognised by their beginnings, kept in `folder`."""
     origin: dict[str, str] = {}
@@ -129,7 +122,7 @@ def _plan(
     if one_machine._neuron_session([*paths]):
         raise UsageError("Neuron profiles are imported on one machine.", "Leave --scheduler out.")
     items = one_machine._pair(one_machine._recognise(inputs))
-    one_machine._assign_ranks(items, options)
+    one_machine._assign_ranks(items, options, held)
 
     def place(source: Source) -> tuple[str, str | None]:
         return origin.get(source.path, source.path), source.member
@@ -235,11 +228,3 @@ def _add(report: ImportReport, one: ImportReport) -> None:
     report.repaired += one.repaired
     report.skipped += one.skipped
     report.formats += [name for name in one.formats if name not in report.formats]
-
-
-def _url(location: Location) -> str:
-    return (
-        location.root
-        if location.filesystem is None
-        else str(location.filesystem.unstrip_protocol(location.root))
-    )

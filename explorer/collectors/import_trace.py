@@ -5,21 +5,22 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import importlib
+import itertools
 import os
 import shutil
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 from types import ModuleType
 
 from explorer.collectors.input_files import Inputs, find_inputs
+from explorer.collectors.new_run import finished_ranks, new_run, url_of
 from explorer.collectors.options import DEFAULTS, ImportOptions, Progress
 from explorer.collectors.source import Source
 from explorer.model.errors import EXIT_DONE, EXIT_PARTIAL, InputError, UsageError
 from explorer.store.location import Location
 from explorer.store.manifest import Manifest
-from explorer.store.reader import is_run
 from explorer.store.writer import RunWriter
 
 IMPORTERS = (
@@ -68,6 +69,13 @@ class ImportReport:
         """0, or 4 where part of the input was lost or repaired."""
         return EXIT_PARTIAL if self.lost or self.repaired or self.skipped else EXIT_DONE
 
+    def check(self) -> None:
+        """Raises InputError where none of the traces became a rank."""
+        if not self.ranks:
+            raise InputError(
+                f"None of {len(self.skipped)} traces could be read; the first: {self.skipped[-1][1]}"
+            )
+
 
 @dataclass
 class _Item:
@@ -106,24 +114,17 @@ def import_trace(
     inputs = find_inputs(paths, options.limits)
     items = _recognise(inputs)
     items = _pair(items)
-    _assign_ranks(items, options)
-    target = _free_target(directory)
-    building = _building_place(target)
-    report = ImportReport(target.root, skipped=inputs.skipped if not inputs.named else [])
-    total = sum(item.source.size_bytes for item in items)
-    try:
+    with new_run(directory, add=options.add) as place:
+        report = ImportReport(place.directory, skipped=inputs.skipped if not inputs.named else [])
+        held = finished_ranks(place.building) if options.add else set()
+        _assign_ranks(items, options, held)
+        items = _new_items(items, held, report)
+        total = sum(item.source.size_bytes for item in items)
         done = 0
         for item in items:
-            _import_one(item, building, options, progress, done, total, report, alone=len(items) == 1)
+            _import_one(item, place.building, options, progress, done, total, report, alone=len(items) == 1)
             done += item.source.size_bytes
-        if not report.ranks:
-            raise InputError(f"None of {len(items)} traces could be read; the first: {report.skipped[-1][1]}")
-        if building != target:
-            os.replace(building.root, target.root)
-    except BaseException:
-        if building != target:
-            shutil.rmtree(building.root, ignore_errors=True)
-        raise
+        report.check()
     report.ranks.sort()
     report.size_bytes = total
     report.seconds = time.perf_counter() - began
@@ -148,19 +149,12 @@ def _import_session(
 ) -> ImportReport:
     from explorer.collectors.neuron.session_import import NAME, import_session
 
-    target = _free_target(directory)
-    building = _building_place(target)
-    try:
-        where = building.root if building.is_local else building.filesystem.unstrip_protocol(building.root)  # type: ignore[union-attr]
-        done = import_session(roots, where, rank=options.rank, threads=options.processes, progress=progress)
-        if building != target:
-            os.replace(building.root, target.root)
-    except BaseException:
-        if building != target:
-            shutil.rmtree(building.root, ignore_errors=True)
-        raise
+    with new_run(directory, add=options.add) as place:
+        done = import_session(
+            roots, place.writing_to, rank=options.rank, threads=options.processes, progress=progress
+        )
     return ImportReport(
-        target.root,
+        place.directory,
         events=done.events,
         rows=done.rows,
         lost=done.lost,
@@ -245,8 +239,19 @@ def _pair(items: list[_Item]) -> list[_Item]:
     return [item for item in items if item not in guests]
 
 
-def _assign_ranks(items: list[_Item], options: ImportOptions) -> None:
-    """What a source says itself, else its file name, else the order; never the same rank twice."""
+def _new_items(items: list[_Item], held: Collection[int], report: ImportReport) -> list[_Item]:
+    """Those whose ranks the run does not hold yet; the others are said."""
+    for item in items:
+        if item.rank in held:
+            report.skipped.append(
+                (item.origin or _shown(item.source), f"the run holds rank {item.rank} already")
+            )
+    return [item for item in items if item.rank not in held]
+
+
+def _assign_ranks(items: list[_Item], options: ImportOptions, held: Collection[int] = ()) -> None:
+    """What a source says itself, else its file name, else the order; never the same rank twice, nor by order one that is
+    held already."""
     from explorer.collectors.kineto.rank import rank_of
 
     if options.rank is not None:
@@ -267,49 +272,10 @@ def _assign_ranks(items: list[_Item], options: ImportOptions) -> None:
         item.rank = rank
         taken.add(rank)
     for item in open_:
-        item.rank = next(number for number in range(len(items) + len(taken)) if number not in taken)
+        item.rank = next(number for number in itertools.count() if number not in taken and number not in held)
         taken.add(item.rank)
         item.said = "order"
     items.sort(key=lambda item: item.rank)
-
-
-def _free_target(directory: str | os.PathLike[str]) -> Location:
-    wanted = Location.of(directory)
-    candidate, number = wanted, 2
-    while _taken(candidate):
-        candidate = wanted.sibling(number)
-        number += 1
-    if candidate.is_local and os.path.lexists(candidate.root):
-        if not os.path.isdir(candidate.root):
-            raise UsageError(f"{candidate.root} is a file.", "Choose another directory with -o.")
-        if os.listdir(candidate.root):
-            raise UsageError(
-                f"{candidate.root} holds other files.", "Choose a new or empty directory with -o."
-            )
-    return candidate
-
-
-def _taken(candidate: Location) -> bool:
-    if candidate.is_local:
-        return is_run(candidate.root)
-    return candidate.exists("manifests")
-
-
-def _building_place(target: Location) -> Location:
-    """Beside the target, so that the finished run takes its name in one rename."""
-    if not target.is_local:
-        return target
-    parent, name = os.path.split(target.root)
-    place = os.path.join(parent, f".{name}.{os.getpid()}.importing")
-    shutil.rmtree(place, ignore_errors=True)
-    try:
-        os.makedirs(place)
-    except OSError as error:
-        raise UsageError(
-            f"Cannot write the run to {target.root}: {error.strerror or error}.",
-            "Choose another directory with -o.",
-        ) from error
-    return Location(place)
 
 
 def _import_one(
@@ -332,8 +298,7 @@ def _import_one(
             outer(min(done + part, total), total)
 
         options = replace(options, progress=inner)
-    where = building.root if building.is_local else building.filesystem.unstrip_protocol(building.root)  # type: ignore[union-attr]
-    writer = RunWriter(where, rank=item.rank)
+    writer = RunWriter(url_of(building), rank=item.rank)
     digest = _Digest(source.path)
     try:
         item.importer.import_source(source, writer, options)

@@ -13,13 +13,15 @@ Progress = Callable[[int, int | None], None]
 
 @dataclass(frozen=True, slots=True)
 class ImportOptions:
-    """`rank` overrides what the source says; `processes` and `memory_bytes` bound what an import uses."""
+    """`rank` overrides what the source says; `processes` and `memory_bytes` bound what an import uses; `add` puts new ranks
+    into a run that is there."""
 
     rank: int | None = None
     limits: Limits = field(default_factory=Limits)
     processes: int | None = None
     memory_bytes: int = 1 << 30
     progress: Progress | None = None
+    add: bool = False
 
 
 DEFAULTS = ImportOptions()

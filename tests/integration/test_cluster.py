@@ -159,6 +159,20 @@ def test_killed_workers_lose_and_double_nothing(
     assert content(done.directory) == content(alone)
 
 
+def test_ranks_are_added_to_a_run_on_an_object_store(
+    scheduler: str, traces: Path, alone: str, tmp_path: Path
+) -> None:
+    run = f"s3://{BUCKET}/added"
+    import_on_cluster([str(traces / f"rank{rank}.json") for rank in (0, 3)], run, scheduler)
+    done = import_on_cluster([str(traces)], run, scheduler, options=ImportOptions(add=True))
+    assert done.ranks == [1, 2]
+    assert [reason for _, reason in done.skipped] == [
+        "the run holds rank 0 already",
+        "the run holds rank 3 already",
+    ]
+    assert content(run) == content(alone)
+
+
 def test_one_bad_input_costs_only_itself(scheduler: str, traces: Path, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     for path in traces.iterdir():

@@ -1,0 +1,114 @@
+"""Where a new run is written: beside its name, which it takes in one rename once it is whole."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from explorer.model.errors import UsageError
+from explorer.store.location import Location
+from explorer.store.manifest import MANIFEST_FOLDER, decode
+from explorer.store.reader import is_run
+
+
+@dataclass(frozen=True)
+class NewRun:
+    """`target` is where the run will lie, `building` where its parts are written: the same on an object store."""
+
+    target: Location
+    building: Location
+
+    @property
+    def directory(self) -> str:
+        """The target as a user names it: a local path or a URL."""
+        return url_of(self.target)
+
+    @property
+    def writing_to(self) -> str:
+        """`building` as RunWriter takes it."""
+        return url_of(self.building)
+
+
+def finished_ranks(location: Location) -> set[int]:
+    """The ranks that a run holds whole."""
+    manifests = (
+        decode(location.read(f"{MANIFEST_FOLDER}/{name}"))
+        for name in location.list_folder(MANIFEST_FOLDER)
+        if name.endswith(".json")
+    )
+    return {manifest.rank for manifest in manifests if manifest.finished}
+
+
+@contextmanager
+def new_run(directory: str | os.PathLike[str], *, add: bool = False) -> Iterator[NewRun]:
+    """A place for a new run; NAME-2, NAME-3 ... where NAME holds one. A local run appears whole when the block ends, and not
+    at all when it fails; on an object store ranks appear one by one.
+
+    With `add` it is the run that is there: its ranks stay as they are, and new ones appear one by one.
+
+    Raises UsageError where nothing can be written there, or with `add` where no run is.
+    """
+    if add:
+        there = Location.of(directory)
+        if not _holds_run(there):
+            raise UsageError(f"{url_of(there)} is no run to add to.", "Leave --add out to make a new one.")
+        yield NewRun(there, there)
+        return
+    target = _free_target(directory)
+    building = _building_place(target)
+    try:
+        yield NewRun(target, building)
+        if building != target:
+            os.replace(building.root, target.root)
+    except BaseException:
+        if building != target:
+            shutil.rmtree(building.root, ignore_errors=True)
+        raise
+
+
+def url_of(location: Location) -> str:
+    """A location as text that `Location.of` reads."""
+    if location.filesystem is None:
+        return location.root
+    return str(location.filesystem.unstrip_protocol(location.root))
+
+
+def _free_target(directory: str | os.PathLike[str]) -> Location:
+    wanted = Location.of(directory)
+    candidate, number = wanted, 2
+    while _holds_run(candidate):
+        candidate = wanted.sibling(number)
+        number += 1
+    if candidate.is_local and os.path.lexists(candidate.root):
+        if not os.path.isdir(candidate.root):
+            raise UsageError(f"{candidate.root} is a file.", "Choose another directory with -o.")
+        if os.listdir(candidate.root):
+            raise UsageError(
+                f"{candidate.root} holds other files.", "Choose a new or empty directory with -o."
+            )
+    return candidate
+
+
+def _holds_run(candidate: Location) -> bool:
+    if candidate.is_local:
+        return is_run(candidate.root)
+    return candidate.exists("manifests")
+
+
+def _building_place(target: Location) -> Location:
+    if not target.is_local:
+        return target
+    parent, name = os.path.split(target.root)
+    place = os.path.join(parent, f".{name}.{os.getpid()}.importing")
+    shutil.rmtree(place, ignore_errors=True)
+    try:
+        os.makedirs(place)
+    except OSError as error:
+        raise UsageError(
+            f"Cannot write the run to {target.root}: {error.strerror or error}.",
+            "Choose another directory with -o.",
+        ) from error
+    return Location(place)
