@@ -78,16 +78,18 @@ class NeuronRelations:
             self._connection.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
             self._ready = True
         self._made.add(name)
-        groups: dict[_Signature, list[tuple[int, Part]]] = defaultdict(list)
+        # Files of equal columns are read together, if one version named them.
+        groups: dict[tuple[_Signature, int | None], list[tuple[int, Part]]] = defaultdict(list)
         for rank, manifest in self._reader.manifests.items():
-            described = _described(manifest.attributes)
+            described, majors = _described(manifest.attributes), _majors(manifest.attributes)
             for part in manifest.parts:
                 if part.table == TABLE_PREFIX + name:
                     columns = described.get((part.profile, name)) or self._footer(part)
-                    groups[tuple(sorted(columns.items()))].append((rank, part))
+                    signature = tuple(sorted(columns.items()))
+                    groups[signature, majors.get(part.profile)].append((rank, part))
         selects = [
-            self._select(name, place, dict(found), parts)
-            for place, (found, parts) in enumerate(groups.items())
+            self._select(name, place, dict(found), major, parts)
+            for place, ((found, major), parts) in enumerate(groups.items())
         ]
         if not selects:
             selects = [self._empty(name)]
@@ -105,13 +107,15 @@ class NeuronRelations:
         relation = duckdb.connect(":memory:").from_arrow(empty)
         return dict(zip(relation.columns, (str(kind) for kind in relation.types)))
 
-    def _select(self, name: str, place: int, columns: dict[str, str], parts: list[tuple[int, Part]]) -> str:
+    def _select(
+        self, name: str, place: int, columns: dict[str, str], major: int | None, parts: list[tuple[int, Part]]
+    ) -> str:
         official = official_tables().get(name)
         listed: list[str] = []
         if official is None:
             listed = [identifier(column) for column in columns if column not in (RANK_COLUMN, PROFILE_COLUMN)]
         else:
-            found = source_columns(name, list(columns), _major(self._reader, parts))
+            found = source_columns(name, list(columns), major)
             for column in official.columns.values():
                 source = found.get(column.name)
                 kind = column.duckdb_type
@@ -199,10 +203,11 @@ def _described(attributes: dict[str, Any]) -> dict[tuple[str | None, str], dict[
     return found
 
 
-def _major(reader: RunReader, parts: list[tuple[int, Part]]) -> int | None:
-    rank, part = parts[0]
-    for profile in (reader.manifests[rank].attributes.get("neuron") or {}).get("profiles", []):
+def _majors(attributes: dict[str, Any]) -> dict[str | None, int]:
+    """Major schema version by profile, where it is a number."""
+    found: dict[str | None, int] = {}
+    for profile in (attributes.get("neuron") or {}).get("profiles", []):
         head = str(profile.get("schema_version", "")).split(".")[0]
-        if profile.get("name") == part.profile and head.isdigit():
-            return int(head)
-    return None
+        if head.isdigit():
+            found[profile.get("name")] = int(head)
+    return found

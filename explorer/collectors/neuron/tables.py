@@ -79,6 +79,8 @@ class ProfileTables:
         for path in self.profile.files[name]:
             try:
                 footer = pq.read_metadata(path)
+                if not footer.num_columns:
+                    raise ValueError("it has no columns")
                 rows += footer.num_rows
                 filled |= _filled(footer)
                 files.append(path)

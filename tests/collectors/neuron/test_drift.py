@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from explorer.analysis.findings import all_rules, find
 from explorer.analysis.run import Run, open_run
 from explorer.collectors.neuron.session_import import import_session
-from explorer.model.neuron_schema import official_tables, source_columns
+from explorer.model.neuron_schema import RENAMES, official_tables, source_columns
 from tests.neuron_fixture.story import plant, write_story
 
 Change = Callable[[pa.Table], pa.Table]
@@ -81,6 +82,156 @@ def test_renamed_retyped_and_unknown_columns(tmp_path: Path) -> None:
         "ns"
     ]
     assert active == 2 * (74_802 + 10 * 213)
+
+
+_RENAMED = {
+    "Instruction": {
+        "unit": "engine",
+        "began": "start_ts",
+        "frames": "stack_frame_ids",
+        "mul_work": "adjusted_flops",
+    },
+    "DmaPacketAggregated": {"ring": "queue_name", "from_where": "source"},
+    "Metadata": {"memory_speed": "dma_ddr_bandwidth"},
+}
+"""A made-up rename map, new name to the reference's: none is published. No name is like the one it stands for."""
+
+
+def _renamed(table: str) -> Change:
+    names = {old: new for new, old in _RENAMED[table].items()}
+    return lambda rows: rows.rename_columns([names.get(name, name) for name in rows.column_names])
+
+
+def _answers(run: Run) -> dict[str, list[dict[str, object]]]:
+    queries = {
+        "engines": "SELECT * FROM engines ORDER BY core, engine",
+        "lines": "SELECT file, line, engine_ns, transfer_bytes FROM neuron_lines ORDER BY ALL",
+        "bounds": "SELECT * FROM neuron_bounds ORDER BY core",
+        "causes": "SELECT * FROM neuron_idle_causes ORDER BY ALL",
+        "official": "SELECT engine, start_ts, stack_frame_ids, adjusted_flops FROM neuron.Instruction ORDER BY ALL",
+    }
+    return {name: run.sql(text).rows() for name, text in queries.items()}
+
+
+def _findings(run: Run) -> list[tuple[str, int]]:
+    rules = [rule for rule in all_rules() if rule.name.startswith("neuron_")]
+    found = find(run, rules=rules, replay=False)
+    assert not [item for item in found.not_checked if "failed" in item.reason]
+    return [(finding.rule, finding.saving.expected) for finding in found]
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return _changed(tmp_path_factory.mktemp("reference"), {})
+
+
+@pytest.mark.parametrize("major", [8, 12])
+def test_a_rename_map_makes_a_version_read_like_the_reference(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reference: Run, major: int
+) -> None:
+    monkeypatch.setitem(RENAMES, major, _RENAMED)
+    changes: dict[str, Change | None] = {
+        table: _renamed(table) for table in ("Instruction", "DmaPacketAggregated")
+    }
+    changes["Metadata"] = lambda rows: _renamed("Metadata")(_with_version(f"{major}.0.1")(rows))
+    run = _changed(tmp_path, changes)
+    told = " ".join(
+        row["message"]
+        for row in run.engine.sql("SELECT message FROM health WHERE kind = 'neuron_renamed_columns'").rows()
+    )
+    for table, names in _RENAMED.items():
+        for new, old in names.items():
+            assert f"{new} as {old}" in told, table
+    assert _answers(run) == _answers(reference)
+    assert _findings(run) == _findings(reference)
+
+
+def test_a_rename_map_is_for_its_version_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(RENAMES, 9, _RENAMED)
+    run = _changed(tmp_path, {"Metadata": _with_version("8.0.0"), "Instruction": _renamed("Instruction")})
+    unknown = _health(run)["neuron_unknown_columns"]
+    assert all(name in unknown for name in _RENAMED["Instruction"])
+    # Kept under the names they came with; what they stood for is null.
+    row = run.sql(
+        "SELECT count(unit) AS kept, count(engine) AS known, count(*) AS n FROM neuron.Instruction"
+    ).rows()[0]
+    assert row == {"kept": 937, "known": 0, "n": 937}
+    _findings(run)
+
+
+def test_profiles_of_two_versions_in_one_run_are_each_read_by_their_own_map(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # One name, two meanings.
+    monkeypatch.setitem(RENAMES, 8, {"Instruction": {"unit": "engine"}})
+    monkeypatch.setitem(RENAMES, 9, {"Instruction": {"unit": "timeline_track"}})
+    for name, version in (("old", "8.0.0"), ("new", "9.0.0")):
+        source = plant(name=name).builder.write(tmp_path / "data")
+        for path, change in (
+            (source / "Metadata.parquet", _with_version(version)),
+            (source / "Instruction.parquet", lambda rows: rows.drop_columns("timeline_track").rename_columns(
+                ["unit" if column == "engine" else column for column in rows.column_names if column != "timeline_track"])),
+        ):  # fmt: skip
+            pq.write_table(change(pq.read_table(path)), path)
+    run = open_run(import_session(tmp_path / "data", tmp_path / "run").directory)
+    for ask in (run.engine.sql, run.sql):
+        rows = ask(
+            "SELECT profile, count(engine) AS engines, count(timeline_track) AS tracks FROM neuron.Instruction GROUP BY ALL ORDER BY ALL"
+        ).rows()
+        assert [tuple(row.values()) for row in rows] == [("new", 0, 937), ("old", 937, 0)]
+
+
+def _retyped(rows: pa.Table) -> pa.Table:
+    """Numbers as text, text ids as numbers, 64-bit numbers as 32-bit or as doubles."""
+    kinds = {
+        "id": pa.string(),
+        "duration_ns": pa.float64(),
+        "pcore_idx": pa.string(),
+        "start_ts": pa.string(),
+        "bir_id": pa.int64(),
+    }
+    for name, kind in kinds.items():
+        if name in rows.column_names:
+            place = rows.column_names.index(name)
+            rows = rows.set_column(place, name, rows.column(name).cast(kind))
+    return rows
+
+
+@pytest.mark.parametrize("major", [9, 11])
+def test_retyped_columns_read_like_the_reference(tmp_path: Path, reference: Run, major: int) -> None:
+    retyped: dict[str, Change | None] = dict.fromkeys(
+        ("Instruction", "DmaPacket", "DmaPacketAggregated"), _retyped
+    )
+    run = _changed(tmp_path, retyped | {"Metadata": _with_version(f"{major}.3.0")})
+    assert _answers(run) == _answers(reference)
+    assert _findings(run) == _findings(reference)
+
+
+@pytest.mark.parametrize("major", [8, 9, 10, 11, 12])
+def test_new_and_missing_columns_of_any_version(tmp_path: Path, major: int) -> None:
+    """Every optional column gone, a new one in each table, half of the tables absent: nothing crashes, what is new is listed."""
+
+    def change(rows: pa.Table) -> pa.Table:
+        return rows.append_column(f"new_in_{major}", pa.array([[1, 2]] * rows.num_rows))
+
+    _, source = write_story(tmp_path / "data")
+    absent = sorted(path.stem for path in source.glob("*.parquet"))[major % 2 :: 2]
+    for path in source.glob("*.parquet"):
+        table = path.stem.split("_")[0]
+        if path.stem in absent and table not in ("Instruction", "Metadata"):
+            path.unlink()
+            continue
+        rows = pq.read_table(path)
+        optional = [c.name for c in official_tables()[table].columns.values() if not c.required]
+        rows = change(rows.drop_columns([name for name in optional if name in rows.column_names]))
+        pq.write_table(_with_version(f"{major}.0.0")(rows) if table == "Metadata" else rows, path)
+    run = open_run(import_session(tmp_path / "data", tmp_path / "run").directory)
+    assert f"new_in_{major}" in _health(run)["neuron_unknown_columns"]
+    assert run.sql(f"SELECT sum(new_in_{major}[2]) AS n FROM neuron.Instruction").rows() == [{"n": 2 * 937}]
+    for name in run.engine.relations.names():
+        if name.startswith(("neuron_", "engines")):
+            run.sql(f"SELECT * FROM {name}")
+    _findings(run)
 
 
 def test_unknown_tables_are_kept_and_listed(tmp_path: Path) -> None:
