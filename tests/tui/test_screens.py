@@ -11,12 +11,12 @@ from textual.widgets import Input, Static, TabbedContent
 
 from explorer.tui.app import ExplorerApp
 from explorer.tui.screens.health import HealthScreen
-from explorer.tui.screens.sql import SqlEditor
 from explorer.tui.screenshot import settle
 from explorer.tui.widgets.code import Code
 from explorer.tui.widgets.flame import Flame
 from explorer.tui.widgets.heat_map import HeatMap
 from explorer.tui.widgets.plot import Plots
+from explorer.tui.widgets.sql_editor import SqlEditor
 from explorer.tui.widgets.stacked_bar import StackedBar
 from explorer.tui.widgets.table import Table
 from explorer.tui.widgets.timeline import TimelineView
@@ -190,7 +190,7 @@ async def test_flame_graph_zooms_and_comes_back(make_app: Make) -> None:
         assert app.current_mode == "source"
 
 
-async def test_findings_take_their_sql_along(make_app: Make) -> None:
+async def test_findings_run_their_sql_in_place_and_take_it_along(make_app: Make) -> None:
     app = make_app(screen="findings")
     async with app.run_test(size=(140, 40)) as pilot:
         await settle(pilot)
@@ -202,9 +202,23 @@ async def test_findings_take_their_sql_along(make_app: Make) -> None:
         await pilot.press("home")
         await pilot.press("x")
         await settle(pilot)
+        assert app.current_mode == "findings"
+        assert " in " in text_of(app, "#sql-status")
+        result, editor = app.screen.query_one("#sql-result", Table), app.screen.query_one(SqlEditor)
+        assert result.rows
+        assert editor.has_focus
+        editor.load_text("SELECT 42 AS answer")
+        await pilot.press("ctrl+r")
+        await settle(pilot)
+        assert [dict(row) for row in result.rows] == [{"answer": 42}]
+        await pilot.press("escape", "X")
+        await settle(pilot)
         assert app.current_mode == "sql"
-        assert "row" in text_of(app, "#sql-status")
-        assert app.screen.query_one("#sql-result", Table).rows
+        assert app.screen.query_one(SqlEditor).text == "SELECT 42 AS answer"
+        await pilot.press("5", "escape")
+        await pilot.pause()
+        assert listed.has_focus
+        assert not app.screen.query_one("#finding-sql").display
 
 
 async def test_what_if_a_line_were_faster(make_app: Make) -> None:
@@ -356,6 +370,91 @@ async def test_sql_runs_completes_remembers_and_exports(make_app: Make, tmp_path
         assert editor.text == "SELECT category, count(*) AS n FROM events GROUP BY category ORDER BY n DESC"
         await pilot.press("ctrl+down")
         assert editor.text == "SELECT 1"
+
+
+@pytest.mark.parametrize("key", ["escape", "ctrl+c"])
+async def test_a_running_query_is_cancelled(make_app: Make, key: str) -> None:
+    app = make_app(screen="sql")
+    async with app.run_test(size=(120, 36)) as pilot:
+        await settle(pilot)
+        app.screen.query_one(SqlEditor).load_text("SELECT count(*) FROM range(3000000) a, range(3000000) b")
+        await pilot.press("ctrl+r")
+        await pilot.pause(0.3)
+        assert "Running" in text_of(app, "#sql-status")
+        assert "Esc cancels" in text_of(app, "#sql-status")
+        await pilot.press(key)
+        await settle(pilot)  # ends only when the query has
+        assert "Cancelled after" in text_of(app, "#sql-status")
+        app.screen.query_one(SqlEditor).load_text("SELECT 7 AS seven")
+        await pilot.press("ctrl+r")
+        await settle(pilot)
+        assert [dict(row) for row in app.screen.query_one("#sql-result", Table).rows] == [{"seven": 7}]
+
+
+async def test_a_newer_query_replaces_one_that_runs(make_app: Make) -> None:
+    app = make_app(screen="sql")
+    async with app.run_test(size=(120, 36)) as pilot:
+        await settle(pilot)
+        editor = app.screen.query_one(SqlEditor)
+        editor.load_text("SELECT count(*) FROM range(3000000) a, range(3000000) b")
+        await pilot.press("ctrl+r")
+        await pilot.pause(0.2)
+        editor.load_text("SELECT 8 AS eight")
+        await pilot.press("ctrl+r")
+        await settle(pilot)
+        assert [dict(row) for row in app.screen.query_one("#sql-result", Table).rows] == [{"eight": 8}]
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+async def test_sql_exports_tables(make_app: Make, tmp_path: Path, ending: str) -> None:
+    app = make_app(screen="sql")
+    async with app.run_test(size=(140, 40)) as pilot:
+        await settle(pilot)
+        app.screen.query_one(SqlEditor).load_text(
+            "SELECT 1 AS a, 'x,\"y' AS b UNION ALL SELECT 2, NULL ORDER BY a"
+        )
+        await pilot.press("ctrl+r")
+        await settle(pilot)
+        await pilot.press("escape", "x")
+        app.screen.query_one("#sql-input", Input).value = str(tmp_path / f"out.{ending}")
+        await pilot.press("enter")
+        await settle(pilot)
+    path = str(tmp_path / f"out.{ending}")
+    if ending == "csv":
+        import pyarrow.csv
+
+        options = pyarrow.csv.ConvertOptions(strings_can_be_null=True)
+        table = pyarrow.csv.read_csv(path, convert_options=options)
+    else:
+        import pyarrow.parquet
+
+        table = pyarrow.parquet.read_table(path)
+    assert table.to_pydict() == {"a": [1, 2], "b": ['x,"y', None]}
+
+
+async def test_sql_is_coloured_in_the_theme(make_app: Make) -> None:
+    app = make_app(screen="sql")
+    async with app.run_test(size=(120, 36)) as pilot:
+        await settle(pilot)
+        editor = app.screen.query_one(SqlEditor)
+        editor.load_text("SELECT 'é', sum(x)\nFROM lines -- all")
+        editor.move_cursor(editor.document.end)
+        await pilot.pause()
+
+        def inks_of(y: int) -> dict[str, str]:
+            strip = editor.render_line(y)
+            return {
+                s.text.strip(): s.style.color.name
+                for s in strip
+                if s.style is not None and s.style.color is not None and s.text.strip()
+            }
+
+        first, second = inks_of(0), inks_of(1)
+        assert first["SELECT"] == second["FROM"]
+        assert len({first["SELECT"], first["'é'"], first["sum"], second["lines"], second["-- all"]}) == 5
+        await pilot.press("escape", "T")
+        await pilot.pause()
+        assert inks_of(0)["SELECT"] not in first.values()
 
 
 @pytest.mark.parametrize(

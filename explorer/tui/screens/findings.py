@@ -16,12 +16,13 @@ from explorer.tui.rows import finding_rows
 from explorer.tui.screens.frame import ExplorerScreen, when_ready
 from explorer.tui.text import fit_path, safe
 from explorer.tui.theme import inks
+from explorer.tui.widgets.sql_panel import SqlPanel
 from explorer.tui.widgets.table import Column, Table
 
 if TYPE_CHECKING:
     from explorer.analysis.finding_what_if import FindingReplays, FindingWhatIf
     from explorer.analysis.run import Run
-    from explorer.model.finding import Finding, Findings
+    from explorer.model.finding import Evidence, Finding, Findings
 
 LIST = (
     Column("mark", "", width=1),
@@ -37,17 +38,15 @@ class FindingsScreen(ExplorerScreen):
     NAME = "findings"
     ABOUT = (
         "Every bottleneck, worst first: the lines that cause it, the measured evidence, what to change, and what that "
-        "would save. + and - replay the run with its line faster and predict the step. x takes the evidence's SQL to the SQL screen, where it can be run and edited. Rules that "
+        "would save. + and - replay the run with its line faster and predict the step. x runs the SQL of its evidence in place, where it can be edited and run again; X takes it to the SQL screen. Rules that "
         "this run cannot answer stand at the end, with the reason."
     )
     BINDINGS = [
         Binding("e", "source", "Source line", tooltip="Open its line in the source"),
-        Binding(
-            "x",
-            "sql",
-            "Evidence SQL",
-            tooltip="Take the SQL of its evidence to the SQL screen (again: the next one)",
-        ),
+        Binding("x", "sql", "Evidence SQL", tooltip="Run the SQL of its evidence here (again: the next one)"),
+        Binding("X", "sql_screen", "To the SQL screen", show=False),
+        Binding("i", "edit_sql", "Edit the SQL", show=False),
+        Binding("escape", "close_sql", "Close the SQL", show=False),
         Binding("t", "timeline", "Timeline", tooltip="Show its first event on the timeline"),
         Binding(
             "plus,equals_sign",
@@ -81,12 +80,12 @@ class FindingsScreen(ExplorerScreen):
 
     def on_mount(self) -> None:
         super().on_mount()
-        self.query_one(Table).loading_text = "Looking for bottlenecks…"
-        self.set_focus(self.query_one(Table))
+        self.query_one("#finding-list", Table).loading_text = "Looking for bottlenecks…"
+        self.set_focus(self.query_one("#finding-list", Table))
 
     def load(self) -> None:
         self._replays = None
-        self.data.ask_findings(self, self._show, self.query_one(Table).say)
+        self.data.ask_findings(self, self._show, self.query_one("#finding-list", Table).say)
 
     def _show(self, findings: Findings) -> None:
         self._findings = findings
@@ -95,7 +94,7 @@ class FindingsScreen(ExplorerScreen):
             count = len(findings.not_checked)
             title = f"{count} rule{'' if count == 1 else 's'} not checked, and why"
             rows.append({"id": "not_checked", "mark": "·", "title": title, "_dim": True})
-        self.query_one(Table).set_rows(rows)
+        self.query_one("#finding-list", Table).set_rows(rows)
         if self._wanted:
             self.show_finding(self._wanted)
 
@@ -103,7 +102,7 @@ class FindingsScreen(ExplorerScreen):
     def show_finding(self, finding_id: str) -> None:
         """Put the cursor on a finding (asked by other screens)."""
         self._wanted = finding_id
-        table = self.query_one(Table)
+        table = self.query_one("#finding-list", Table)
         for index, row in enumerate(table.rows):
             if row["id"] == finding_id:
                 table.move_to(index)
@@ -111,7 +110,7 @@ class FindingsScreen(ExplorerScreen):
 
     @property
     def finding(self) -> Finding | None:
-        row = self.query_one(Table).row
+        row = self.query_one("#finding-list", Table).row
         if row is None or self._findings is None:
             return None
         return next((finding for finding in self._findings if finding.id == row["id"]), None)
@@ -120,7 +119,7 @@ class FindingsScreen(ExplorerScreen):
     def _describe(self) -> None:
         self._sql_shown, self._rung, self._predicted = 0, 0, None
         finding = self.finding
-        row = self.query_one(Table).row
+        row = self.query_one("#finding-list", Table).row
         text = Text()
         if finding is not None:
             text = self._finding_text(finding)
@@ -277,18 +276,55 @@ class FindingsScreen(ExplorerScreen):
         assert isinstance(screen, SourceScreen)
         screen.show_line(finding.lines[0].file, finding.lines[0].line)
 
-    def action_sql(self) -> None:
+    def _evidence(self) -> Evidence | None:
+        """The next piece of evidence, in turn."""
         finding = self.finding
         if finding is None or not finding.evidence:
             self.app.notify("This one has no evidence to run.", timeout=2)
+            return None
+        self._sql_shown += 1
+        return finding.evidence[(self._sql_shown - 1) % len(finding.evidence)]
+
+    def action_sql(self) -> None:
+        evidence = self._evidence()
+        if evidence is None:
             return
+        panel = self._panel
+        if panel is None:
+            # Made when it is first wanted: most visits do without.
+            panel = SqlPanel("", hint="i edits, X takes it to the SQL screen, Esc closes", id="finding-sql")
+            self.query_one("#finding-pane").mount(panel)
+        panel.display = True
+        self.call_after_refresh(panel.show_sql, evidence.sql, evidence.statement)
+        self.call_after_refresh(lambda: self.set_focus(panel.editor))
+
+    @property
+    def _panel(self) -> SqlPanel | None:
+        return next(iter(self.query(SqlPanel)), None)
+
+    def action_edit_sql(self) -> None:
+        if self._panel is not None and self._panel.display:
+            self.set_focus(self._panel.editor)
+
+    def action_close_sql(self) -> None:
+        if self._panel is not None:
+            self._panel.display = False
+            self.set_focus(self.query_one("#finding-list", Table))
+
+    def action_sql_screen(self) -> None:
         from explorer.tui.screens.sql import SqlScreen
 
-        evidence = finding.evidence[self._sql_shown % len(finding.evidence)]
-        self._sql_shown += 1
+        panel = self._panel
+        shown = panel.editor.text if panel is not None and panel.display else None
+        evidence = self._evidence() if shown is None else None
+        if shown is None and evidence is None:
+            return
         screen = self.explorer.go_to("sql")
         assert isinstance(screen, SqlScreen)
-        screen.show_sql(evidence.sql, note=evidence.statement)
+        if shown is not None:
+            screen.show_sql(shown)
+        elif evidence is not None:
+            screen.show_sql(evidence.sql, note=evidence.statement)
 
     def action_timeline(self) -> None:
         finding = self.finding

@@ -105,7 +105,8 @@ class RanksScreen(ExplorerScreen):
             self.query_one(f"#{name}").display = bool(grid.late)
         self._show_measure()
         if first and grid.late:
-            self.query_one(HeatMap).move_to(grid.rank_numbers.index(grid.late[0]["rank"]), 0)
+            worst = grid.rank_numbers.index(grid.late[0]["rank"])
+            self.call_after_refresh(self.query_one(HeatMap).move_to, worst, 0)
 
     def _show_measure(self) -> None:
         from explorer.analysis.rank_view import MEASURES, heat
