@@ -36,12 +36,13 @@ def _profile(engine: Engine, key: ProfileKey, lines: LineSums) -> pa.Table | Non
         return None
     rows = engine.sql(_ROWS, parameters).arrow()
     place, part, share = lines.expand(rows.column("id").to_numpy() + offsets["Instruction"])
-    columns = [
+    core, lane, start, end, flops, transposes = (
         rows.column(name).to_numpy()[place] for name in ("core", "lane", "start_ts", "end_ts", "flops", "transposes")
-    ]  # fmt: skip
+    )  # fmt: skip
+    work = Work(part, core, lane, start, end, flops, transposes, share)
     pairs = {"block": place[:0], "part": part[:0], "share": share[:0]}
     if "DmaPacketAggregated" in offsets:
         blocks = engine.sql(_BLOCKS, parameters).arrow().column("id").to_numpy()
         block, block_part, block_share = lines.expand(blocks + offsets["DmaPacketAggregated"])
         pairs = {"block": blocks[block], "part": block_part, "share": block_share}
-    return part_bounds(engine, key, Work(part, *columns, share), pa.table(pairs), {"site_id": lines.sites})
+    return part_bounds(engine, key, work, pa.table(pairs), {"site_id": lines.sites})

@@ -168,7 +168,7 @@ def union_by_group(
     return busy, first, last
 
 
-def _time(amount: Reals, per_unit: float | None) -> pa.Array:
+def _time(amount: npt.NDArray[Any], per_unit: float | None) -> pa.Array:
     if per_unit is None:
         return pa.nulls(len(amount), pa.int64())
     return pa.array(np.rint(amount * per_unit).astype(np.int64))
