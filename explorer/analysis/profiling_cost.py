@@ -21,25 +21,21 @@ Costs = npt.NDArray[np.float64]
 class ProfilingCost:
     """Calibrated cost per recorded op, line state and traced call, and when they happened on the main thread.
 
-    The cost of an op is taken where the op starts, the cost of a line where its state starts. Calls of library code and of
-    modules are counted per state: their cost lies evenly in its time outside ops. `calls_before_ns` is that cost up to each
-    of `edges_ns`.
+    The cost of an op is taken where the op starts. Lines, calls of library code and calls of modules are counted per state:
+    their cost lies evenly in its time outside ops; `traced_before_ns` is that cost up to each of `edges_ns`.
     """
 
     op_ns: float
-    line_ns: float
     op_starts_ns: Times
-    state_starts_ns: Times
     edges_ns: Times
-    calls_before_ns: Costs
+    traced_before_ns: Costs
 
     def inside_ns(self, time: Intervals) -> float:
         """Recording cost that lies inside these intervals; never more than MOST of them."""
         cost = self.op_ns * time.count_of(self.op_starts_ns)
-        cost += self.line_ns * time.count_of(self.state_starts_ns)
         if len(self.edges_ns):
             before, after = (
-                np.interp(at, self.edges_ns, self.calls_before_ns) for at in (time.start_ns, time.end_ns)
+                np.interp(at, self.edges_ns, self.traced_before_ns) for at in (time.start_ns, time.end_ns)
             )
             cost += float((after - before).sum())
         return min(cost, MOST * time.total_ns)
@@ -51,8 +47,7 @@ def profiling_cost(engine: Engine, scope: StepScope, track_id: int) -> Profiling
     op_ns, line_ns, call_ns, module_ns = (
         _number(cost.get(name)) for name in ("op_ns", "line_ns", "call_ns", "module_ns")
     )
-    none = np.zeros(0, dtype=np.int64)
-    op_starts = op_lengths = state_starts = edges = none
+    op_starts = op_lengths = edges = np.zeros(0, dtype=np.int64)
     before = np.zeros(0)
     if op_ns:
         found = engine.sql(
@@ -61,19 +56,21 @@ def profiling_cost(engine: Engine, scope: StepScope, track_id: int) -> Profiling
         ).arrow()
         op_starts, op_lengths = (column.to_numpy().astype(np.int64) for column in found.columns)
     if line_ns:
+        # A run that does not count the records of a state has one line in each.
         found = engine.sql(
-            f"""SELECT h.start_ns, h.duration_ns, {call_ns} * coalesce(h.skipped_calls, 0) + {module_ns} * coalesce(h.module_calls, 0) AS calls_ns
+            f"""SELECT h.start_ns, h.duration_ns, {line_ns} * coalesce(h.line_records, 1)
+              + {call_ns} * coalesce(h.skipped_calls, 0) + {module_ns} * coalesce(h.module_calls, 0) AS traced_ns
             FROM host_states h WHERE h.rank = {scope.rank} AND h.track_id = {track_id}
             AND h.start_ns BETWEEN {scope.start_ns} AND {scope.end_ns} ORDER BY h.start_ns"""
         ).arrow()
         state_starts, lengths = (found.column(at).to_numpy().astype(np.int64) for at in (0, 1))
         ops = Intervals.of(op_starts, op_starts + op_lengths)
-        edges, before = _calls(state_starts, lengths, found.column(2).to_numpy().astype(float), ops)
-    return ProfilingCost(op_ns, line_ns, op_starts, state_starts, edges, before)
+        edges, before = _traced(state_starts, lengths, found.column(2).to_numpy().astype(float), ops)
+    return ProfilingCost(op_ns, op_starts, edges, before)
 
 
-def _calls(start: Times, length: Times, cost: Costs, ops: Intervals) -> tuple[Times, Costs]:
-    """Cumulative cost of the calls counted in states, which lies evenly in each state's time outside ops."""
+def _traced(start: Times, length: Times, cost: Costs, ops: Intervals) -> tuple[Times, Costs]:
+    """Cumulative cost of what was traced in states, which lies evenly in each state's time outside ops."""
     if not cost.any():
         return np.zeros(0, dtype=np.int64), np.zeros(0)
     end = start + length

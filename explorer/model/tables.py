@@ -82,6 +82,12 @@ HOST_STATES = Table(
         _ref("stack_id", "User call chain (stacks); null: no user frame"),
         _ref("site_id", "Innermost user line (sites)"),
         Column(
+            "line_records",
+            "int64",
+            "Lines that the recorder noted in this state: passes of a loop on one line make one state of many",
+            nullable=True,
+        ),
+        Column(
             "skipped_calls",
             "int64",
             "Calls of code that is not the user's, which the line recorder looked at and let go: each cost time",

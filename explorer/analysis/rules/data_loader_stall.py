@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from explorer.analysis.rule import Draft, Rule, Setting
 from explorer.analysis.rule_context import RuleContext
-from explorer.analysis.rule_sql import states_at, union_ns
+from explorer.analysis.rule_sql import union_ns
 from explorer.model.finding import Saving
 
 
@@ -23,9 +23,9 @@ WHERE {context.where()} AND e.category = 'data' AND e.track_id = {context.main_t
     stall_ns = row["stall_ns"]
     if stall_ns < context.setting(RULE, "stall_share") * context.scope.mean_ns:
         return []
-    work = _lines_inside(context, fetches)
-    loading = {site: time for site, time in work.items() if site in _heavy(context, work)}
     waits = _waiting_lines(context, fetches)
+    work = _lines_inside(context, waits)
+    loading = {site: time for site, time in work.items() if site in _heavy(context, work)}
     inside = {} if loading else _lines_in_workers(context, fetches)
     in_workers = {site: inside[site] for site in _heavy(context, inside)}
     loading |= in_workers
@@ -71,18 +71,42 @@ WHERE {context.where()} AND e.category = 'data' AND e.track_id = {context.main_t
     ]
 
 
-def _lines_inside(context: RuleContext, fetches: str) -> dict[int, int]:
-    """Lines executed during the fetches on the same thread, recorded time per step, most first."""
-    states = states_at(context.scope.rank, context.main_track, context.where("s"), "h.site_id IS NOT NULL")
-    inside = f"""SELECT DISTINCT h.site_id FROM ({states}) h JOIN ({fetches}) f
-ON h.start_ns < f.start_ns + f.duration_ns AND h.start_ns + h.duration_ns > f.start_ns"""
+def _lines_inside(context: RuleContext, waits: Iterable[int]) -> dict[int, int]:
+    """Lines executed during fetches on the same thread, recorded time per step, most first.
+
+    Of all steps: where hot code made the recorder pause, some steps show the line and others only the function that asked for
+    the batch, which says nothing and is left out.
+    """
+    rank = context.scope.rank
+    inside = f"""SELECT DISTINCT h.site_id FROM host_states h JOIN (
+  SELECT e.start_ns, e.duration_ns FROM events e WHERE e.rank = {rank} AND e.category = 'data' AND e.track_id = {context.main_track}) f
+ON h.start_ns < f.start_ns + f.duration_ns AND h.start_ns + h.duration_ns > f.start_ns
+WHERE h.rank = {rank} AND h.track_id = {context.main_track} AND h.site_id IS NOT NULL"""
     # Quiet steps, so that an interrupted one does not choose the line.
     rows = context.rows(
         f"""SELECT site_id, quantile_cont(host_ns, 0.25)::BIGINT AS time_ns FROM line_steps l
-        WHERE {context.where("l")} AND l.track_id = {context.main_track} AND site_id IN ({inside})
+        WHERE l.rank = {rank} AND l.track_id = {context.main_track} AND site_id IN ({inside})
         GROUP BY site_id ORDER BY time_ns DESC, site_id"""
     )
-    return _by_line(context, rows)
+    asking = {_place(context, site) for site in waits}
+    return _by_line(
+        context,
+        [
+            row
+            for row in rows
+            if not (_is_definition(context, row["site_id"]) and _place(context, row["site_id"]) in asking)
+        ],
+    )
+
+
+def _place(context: RuleContext, site_id: int) -> tuple[str, str]:
+    site = context.codes[site_id]
+    return site["file"], site["function"]
+
+
+def _is_definition(context: RuleContext, site_id: int) -> bool:
+    """A function's first line stands for the whole function where its lines were not recorded."""
+    return context.code(site_id).lstrip().startswith(("def ", "async def "))
 
 
 def _lines_in_workers(context: RuleContext, fetches: str) -> dict[int, int]:
@@ -132,8 +156,7 @@ def _heavy(context: RuleContext, work: dict[int, int]) -> list[int]:
         if time >= share * total
         and not context.code(site).lstrip().startswith(("for ", "async for ", "while "))
     ]
-    # A function's first line stands for the whole function where its lines were not recorded: a line says more.
-    exact = [site for site in heavy if not context.code(site).lstrip().startswith(("def ", "async def "))]
+    exact = [site for site in heavy if not _is_definition(context, site)]
     return (exact or heavy)[:3]
 
 

@@ -81,7 +81,7 @@ class HostStates:
     def _module_calls(self, native_id: int, start: I64, end: I64) -> npt.NDArray[np.float64]:
         """Calls of nn.Modules in each interval: half its records of their beginnings and ends."""
         times, _ = self.modules.get(native_id, (np.zeros(0, np.int64), None))
-        return 0.5 * (np.searchsorted(times, end) - np.searchsorted(times, start))
+        return (np.searchsorted(times, end) - np.searchsorted(times, start)).astype(np.float64) / 2
 
     def rows(self, tracks: Tracks, stacks: I64, sites: I64) -> pa.Table | None:
         """Rows of host_states: consecutive equal states merged, empty ones dropped."""
@@ -89,6 +89,7 @@ class HostStates:
 
         parts = []
         for native_id, (times, nodes) in self.by_thread.items():
+            records = times
             ends = np.append(times[1:], max(self.end_ns, int(times[-1])))
             keep = ends > times
             times, nodes, ends = times[keep], nodes[keep], ends[keep]
@@ -108,6 +109,7 @@ class HostStates:
                         "duration_ns": end - start,
                         "stack_id": pa.array(stack, mask=stack == 0),
                         "site_id": pa.array(site, mask=site == 0),
+                        "line_records": np.searchsorted(records, end) - np.searchsorted(records, start),
                         "skipped_calls": self._skipped_calls(native_id, start, end),
                         "module_calls": self._module_calls(native_id, start, end),
                     }
