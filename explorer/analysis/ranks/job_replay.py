@@ -24,10 +24,12 @@ class JobReplay:
         self._transfer = np.where(
             self._alone, steps.left_ns - steps.arrival_ns, steps.left_ns - steps.last_arrival_ns
         )
-        changed = (
-            np.flatnonzero(np.append(True, steps.round[1:] != steps.round[:-1])) if len(steps.slot) else []
+        begins = (
+            np.flatnonzero(np.append(True, steps.round[1:] != steps.round[:-1])).tolist()
+            if len(steps.slot)
+            else []
         )
-        self._rounds = list(zip(changed, [*changed[1:], len(steps.slot)]))
+        self._rounds = list(zip(begins, [*begins[1:], len(steps.slot)]))
         self._begin = np.minimum.reduceat(steps.start_ns, steps.first_of_step)
 
     @property
