@@ -8,14 +8,17 @@ import pyarrow as pa
 from explorer.analysis.engine import Engine
 from explorer.analysis.intervals import Intervals
 from explorer.analysis.neuron.interval_sets import subtract
-from explorer.analysis.neuron.lanes import COLLECTIVE, DMA, CoreLanes, constant, core_lanes
-from explorer.analysis.neuron.overlap import profile_window, together
+from explorer.analysis.neuron.lanes import COLLECTIVE, DMA, CoreLanes, constant, core_lanes, together
+from explorer.analysis.neuron.overlap import profile_window
 
 KINDS = (COLLECTIVE, DMA, "idle")
 
 
 def exposed(core: CoreLanes, window: tuple[int, int]) -> dict[str, Intervals]:
     """Disjoint intervals in which no compute engine works: collectives first, then DMA, then nothing."""
+    known: dict[str, Intervals] | None = core.known.get(("exposed", window))
+    if known is not None:
+        return known
     left = subtract(Intervals.of([window[0]], [window[1]]), core.compute)
     found: dict[str, Intervals] = {}
     for kind in (COLLECTIVE, DMA):
@@ -23,6 +26,7 @@ def exposed(core: CoreLanes, window: tuple[int, int]) -> dict[str, Intervals]:
         found[kind] = subtract(left, rest)
         left = rest
     found["idle"] = left
+    core.known["exposed", window] = found
     return found
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -44,6 +45,8 @@ class CoreLanes:
     offset_ns: int
     lanes: dict[str, Intervals] = field(default_factory=dict)
     firsts: dict[str, npt.NDArray[np.int64]] = field(default_factory=dict)
+    known: dict[Any, Any] = field(default_factory=dict, repr=False)
+    """What was computed of these lanes before, by what and with which arguments"""
 
     def lane(self, name: str) -> Intervals:
         """Busy time of a lane; empty where the profile has none."""
@@ -66,6 +69,8 @@ class ProfileKey:
 
 
 _CACHE: WeakKeyDictionary[Engine, list[CoreLanes]] = WeakKeyDictionary()
+WHOLE = -1
+"""Core number of lanes that are those of all physical cores of a profile together."""
 
 
 def profile_keys(engine: Engine) -> list[ProfileKey]:
@@ -86,6 +91,18 @@ def core_lanes(engine: Engine) -> list[CoreLanes]:
         known = [core for key in profile_keys(engine) for core in _profile(engine, key)]
         _CACHE[engine] = known
     return known
+
+
+def together(cores: list[CoreLanes]) -> CoreLanes:
+    """All cores of one profile as one: a lane is busy while it is on any of them."""
+    first = cores[0]
+    if "together" not in first.known:
+        whole = CoreLanes(first.rank, first.profile, first.device_index, WHOLE, first.offset_ns)
+        for name in sorted({name for core in cores for name in core.lanes}):
+            whole.lanes[name] = union_of([core.lane(name) for core in cores])
+        first.known["together"] = whole
+    found: CoreLanes = first.known["together"]
+    return found
 
 
 def _profile(engine: Engine, key: ProfileKey) -> list[CoreLanes]:

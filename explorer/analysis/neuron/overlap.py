@@ -8,13 +8,10 @@ import numpy as np
 import pyarrow as pa
 
 from explorer.analysis.engine import Engine
-from explorer.analysis.neuron.interval_sets import union_of
-from explorer.analysis.neuron.lanes import COLLECTIVE, DMA, THROTTLE, CoreLanes, core_lanes
+from explorer.analysis.neuron.lanes import COLLECTIVE, DMA, THROTTLE, CoreLanes, core_lanes, together
 from explorer.model.neuron_engines import COMPUTE_ENGINES
 
 BITS = (*COMPUTE_ENGINES, DMA, COLLECTIVE, THROTTLE)
-WHOLE = -1
-"""Core number of rows that speak of all physical cores of a profile together."""
 
 
 def profile_window(cores: list[CoreLanes]) -> tuple[int, int]:
@@ -25,15 +22,6 @@ def profile_window(cores: list[CoreLanes]) -> tuple[int, int]:
     if not lanes:
         return 0, 0
     return min(int(b.start_ns[0]) for b in lanes), max(int(b.end_ns[-1]) for b in lanes)
-
-
-def together(cores: list[CoreLanes]) -> CoreLanes:
-    """All cores of one profile as one: a lane is busy while it is on any of them."""
-    first = cores[0]
-    whole = CoreLanes(first.rank, first.profile, first.device_index, WHOLE, first.offset_ns)
-    for name in {name for core in cores for name in core.lanes}:
-        whole.lanes[name] = union_of([core.lane(name) for core in cores])
-    return whole
 
 
 def combinations(core: CoreLanes, window: tuple[int, int]) -> dict[int, int]:

@@ -10,9 +10,9 @@ from explorer.analysis.engine import literal
 from explorer.analysis.intervals import Intervals
 from explorer.analysis.neuron.exposed import exposed
 from explorer.analysis.neuron.interval_sets import clip, subtract
-from explorer.analysis.neuron.lanes import CoreLanes, core_lanes
+from explorer.analysis.neuron.lanes import CoreLanes, core_lanes, together
 from explorer.analysis.neuron.line_sums import LineSums
-from explorer.analysis.neuron.overlap import profile_window, together
+from explorer.analysis.neuron.overlap import profile_window
 from explorer.analysis.rule_context import RuleContext
 from explorer.model.finding import Saving
 
@@ -51,14 +51,7 @@ class NeuronScope:
 
     def exposed(self, core: CoreLanes) -> dict[str, Intervals]:
         """When the core computes nothing, by what goes on meanwhile."""
-        key = (core.profile, core.core)
-        if key not in self._exposed:
-            self._exposed[key] = exposed(core, self.window(core))
-        return self._exposed[key]
-
-    @cached_property
-    def _exposed(self) -> dict[tuple[str, int], dict[str, Intervals]]:
-        return {}
+        return exposed(core, self.window(core))
 
     def without_compute(self, core: CoreLanes, intervals: Intervals) -> Intervals:
         """The part of intervals in which no compute engine of the core works."""
