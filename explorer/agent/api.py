@@ -42,6 +42,7 @@ def bottlenecks(run: Run, limit: int = 5, cursor: str | None = None, detail: str
     fields = {
         "run": run.directory,
         "step_ns": document["step_ns"],
+        "recorded_step_ns": document["recorded_step_ns"],
         "steps": document["steps"],
         "ranks": document["ranks"],
     }

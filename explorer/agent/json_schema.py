@@ -149,7 +149,21 @@ _CHANGE = _object(
         "change_ns": {"type": "integer", "description": "Per step, on the critical path"},
     }
 )
-_HEAD = {"run": _TEXT, "step_ns": _WHOLE, "steps": _WHOLE, "ranks": _WHOLE}
+_STEP_NS = {
+    "type": "integer",
+    "description": "The typical step without the cost of recording: what savings and shares refer to",
+}
+_RECORDED_NS = {
+    "type": "integer",
+    "description": "Mean step as recorded, with recording and interruptions: what numbers of evidence are parts of",
+}
+_HEAD = {
+    "run": _TEXT,
+    "step_ns": _STEP_NS,
+    "recorded_step_ns": _RECORDED_NS,
+    "steps": _WHOLE,
+    "ranks": _WHOLE,
+}
 _NOT_CHECKED = _list(_object({"rule": _TEXT, "reason": _TEXT}))
 
 _WRITTEN: dict[str, tuple[str, dict[str, Any]]] = {

@@ -3,9 +3,10 @@
 INSTRUCTIONS = """\
 Answers about one recorded run of a PyTorch program. Start with `bottlenecks`: it names the line to edit, why it is slow,
 what to do and the saving to expect. `finding` gives the evidence, `source` the program's text with costs per line,
-`what_if` the predicted step time of a change, `compare` what changed against another run, `sql` everything else. Times are integers in nanoseconds, shares 0 to 1,
-ids are RANK:EVENT_ID. Times include the cost of recording; findings are corrected for it. `health` and `not_checked` say
-what this run cannot tell: do not conclude from what is missing."""
+`what_if` the predicted step time of a change, `compare` what changed against another run, `sql` everything else. Times are
+integers in nanoseconds, shares 0 to 1, ids are RANK:EVENT_ID. Times include the cost of recording; savings and lines of
+findings do not: they are parts of `step_ns`, while numbers in their evidence are parts of `recorded_step_ns`. `health` and
+`not_checked` say what this run cannot tell: do not conclude from what is missing."""
 
 FIND_BOTTLENECK = """\
 Find what makes the program{run} slow, and say which line to change.

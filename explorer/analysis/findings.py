@@ -120,6 +120,7 @@ def _find(context: RuleContext, asked: Sequence[Rule], replay: Replay | None) ->
         findings=tuple(findings),
         not_checked=tuple(not_checked),
         health=health,
+        recorded_step_ns=scope.mean_ns,
     )
 
 

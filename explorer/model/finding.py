@@ -122,6 +122,8 @@ class Findings(Sequence[Finding]):
     findings: tuple[Finding, ...]
     not_checked: tuple[NotChecked, ...] = ()
     health: tuple[dict[str, Any], ...] = field(default=())
+    recorded_step_ns: int = 0
+    """Mean step in scope as recorded, with recording and interruptions: what numbers of evidence are parts of"""
 
     def __len__(self) -> int:
         return len(self.findings)
@@ -144,6 +146,7 @@ class Findings(Sequence[Finding]):
             "step_ns": self.step_ns,
             "steps": self.steps,
             "ranks": self.ranks,
+            "recorded_step_ns": self.recorded_step_ns,
             "health": list(self.health),
             "findings": [finding.to_dict() for finding in self.findings],
             "not_checked": [asdict(item) for item in self.not_checked],

@@ -36,6 +36,7 @@ def test_document_has_the_published_keys() -> None:
         "step_ns",
         "steps",
         "ranks",
+        "recorded_step_ns",
         "health",
         "findings",
         "not_checked",

@@ -23,6 +23,9 @@ WHERE {context.where()} AND e.category = 'data' AND e.track_id = {context.main_t
     stall_ns = row["stall_ns"]
     if stall_ns < context.setting(RULE, "stall_share") * context.scope.mean_ns:
         return []
+    if context.contended and _workers_keep_up(context, fetches, context.scope.mean_ns - stall_ns):
+        # They were kept from running, as this thread was: on a machine of its own the batch is ready.
+        return []
     waits = _waiting_lines(context, fetches)
     work = _lines_inside(context, waits)
     loading = {site: time for site, time in work.items() if site in _heavy(context, work)}
@@ -111,9 +114,7 @@ def _is_definition(context: RuleContext, site_id: int) -> bool:
 
 def _lines_in_workers(context: RuleContext, fetches: str) -> dict[int, int]:
     """Lines that DataLoader workers executed for the batches that were waited for, recorded time per step, most first."""
-    work = f"""SELECT w.track_id, w.start_ns, w.start_ns + w.duration_ns AS end_ns FROM edges x
-JOIN events w ON w.rank = x.rank AND w.event_id = x.source_id JOIN ({fetches}) f ON f.event_id = x.target_id
-WHERE x.kind = 'data' AND x.rank = {context.scope.rank}"""
+    work = _work_of_workers(context, fetches)
     rows = context.rows(
         f"""SELECT h.site_id, (sum(least(h.start_ns + h.duration_ns, w.end_ns) - greatest(h.start_ns, w.start_ns))
           / {context.count})::BIGINT AS time_ns
@@ -122,6 +123,22 @@ WHERE x.kind = 'data' AND x.rank = {context.scope.rank}"""
         WHERE h.rank = {context.scope.rank} AND h.site_id IS NOT NULL GROUP BY h.site_id ORDER BY time_ns DESC, h.site_id"""
     )
     return _by_line(context, rows)
+
+
+def _work_of_workers(context: RuleContext, fetches: str) -> str:
+    """SQL for what workers did for the batches of the fetches: track_id, start_ns, end_ns."""
+    return f"""SELECT w.track_id, w.start_ns, w.start_ns + w.duration_ns AS end_ns FROM edges x
+JOIN events w ON w.rank = x.rank AND w.event_id = x.source_id JOIN ({fetches}) f ON f.event_id = x.target_id
+WHERE x.kind = 'data' AND x.rank = {context.scope.rank}"""
+
+
+def _workers_keep_up(context: RuleContext, fetches: str, compute_ns: int) -> bool:
+    """Whether the workers make a batch, shared among them, in less time than the rest of the step takes."""
+    row = context.row(
+        f"""SELECT median(end_ns - start_ns) AS batch_ns, count(DISTINCT track_id) AS workers
+        FROM ({_work_of_workers(context, fetches)})"""
+    )
+    return bool(row["workers"]) and row["batch_ns"] / row["workers"] < compute_ns
 
 
 def _by_line(context: RuleContext, rows: list[dict[str, Any]]) -> dict[int, int]:

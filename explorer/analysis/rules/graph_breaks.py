@@ -54,8 +54,7 @@ computing AS (
             line_times_ns={item["site_id"]: times.get(item["site_id"], 0) for item in lines},
             saving=Saving(low=saved_ns // 2, expected=saved_ns, high=row["call_ns"]),
             evidence=[evidence],
-            advice="Compile with fullgraph=True to see where the graph breaks, or run with TORCH_LOGS=graph_breaks; take prints, .item(), "
-            "data-dependent branches and unsupported calls out of the compiled function.",
+            advice=_advice(context, [item["site_id"] for item in lines]),
             affected=f"{regions} SELECT start_ns, duration_ns FROM broken",
             remaining_share=1 - saved_ns / row["call_ns"],
             confidence="medium",
@@ -63,6 +62,34 @@ computing AS (
             key="" if lines else "breaks",
         )
     ]
+
+
+def _advice(context: RuleContext, sites: list[int]) -> str:
+    """What breaks the graph at each line, as Dynamo says it; where the compilation was not recorded, how to find out."""
+    general = (
+        "take prints, .item(), data-dependent branches and unsupported calls out of the compiled function"
+    )
+    rows = context.rows(
+        f"""SELECT e.site_id, any_value(json_extract_string(e.attributes, '$.reason')) AS reason FROM events e
+        WHERE e.rank = {context.scope.rank} AND e.category = 'compile' AND e.name = 'graph break' AND {context.in_sites("e.site_id", sites)}
+        GROUP BY 1"""
+    )
+    reasons = {row["site_id"]: row["reason"] for row in rows if row["reason"]}
+    said = [
+        f"`{context.code(site)}` ({context.place(site)}): {_gist(reasons[site])}"
+        for site in sites
+        if site in reasons
+    ]
+    if said:
+        return f"The graph breaks at {'; '.join(said[:2])}. Move that out of the compiled function, or replace it; then compile with fullgraph=True."
+    return f"Compile with fullgraph=True to see where the graph breaks, or run with TORCH_LOGS=graph_breaks; {general}."
+
+
+def _gist(reason: str) -> str:
+    """The explanation in Dynamo's text, which names the call; else its first line."""
+    lines = [line.strip() for line in reason.splitlines() if line.strip()]
+    explained = next((line.split(":", 1)[1] for line in lines if line.startswith("Explanation:")), lines[0])
+    return " ".join(explained.split())[:160].rstrip(". ")
 
 
 RULE = Rule(

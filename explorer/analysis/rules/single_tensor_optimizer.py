@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from explorer.analysis.rule import Draft, Rule, Setting
@@ -73,10 +74,23 @@ def _saving_ns(context: RuleContext, row: dict[str, int]) -> int:
 
 
 def _advice(name: str, context: RuleContext) -> str:
-    fused = name in {"Adam", "AdamW", "SGD", "Adagrad"}
-    if fused:
-        return f"Build it with torch.optim.{name}(..., fused=True): one pass over all parameters instead of several small ops for each."
-    return f"Build it with torch.optim.{name}(..., foreach=True) where it has that option: one call for all parameters instead of several for each."
+    built = _construction(name, context)
+    here = f"At {built}: build" if built else "Build"
+    if name in {"Adam", "AdamW", "SGD", "Adagrad"}:
+        return f"{here} it with torch.optim.{name}(..., fused=True): one pass over all parameters instead of several small ops for each."
+    return f"{here} it with torch.optim.{name}(..., foreach=True) where it has that option: one call for all parameters instead of several for each."
+
+
+def _construction(name: str, context: RuleContext) -> str:
+    """Where the program's source builds such an optimizer: 'train.py:14 `optimizer = SGD(...)`'; empty unless there is one place."""
+    call = re.compile(rf"\b{re.escape(name)}\(")
+    found = []
+    for row in context.rows("SELECT DISTINCT file, text FROM sources ORDER BY file"):
+        for number, text in enumerate((row["text"] or "").splitlines(), 1):
+            code = text.split("#", 1)[0].strip()
+            if call.search(code) and not code.startswith(("class ", "def ")):
+                found.append(f"{row['file']}:{number} `{code}`")
+    return found[0] if len(found) == 1 else ""
 
 
 RULE = Rule(
