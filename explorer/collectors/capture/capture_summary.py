@@ -46,7 +46,7 @@ def capture_summary(session: Session | None) -> CaptureSummary:
         median_step_ns=round(median(times)) if times else 0,
         shortest_step_ns=min(times, default=0),
         longest_step_ns=max(times, default=0),
-        events=session.plan.events,
-        windows=len(session.windows),
-        recording=session.recording,
+        events=session.windows.plan.events,
+        windows=len(session.windows.rows),
+        recording=session.windows.recording,
     )

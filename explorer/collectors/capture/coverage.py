@@ -26,3 +26,10 @@ class Coverage:
             if total:
                 name = (PHASE_NAMES[at // 3], ("none", "inferred", "exact")[at % 3])
                 self.self_ns[name] = self.self_ns.get(name, 0) + int(total)
+
+    def by_phase(self) -> dict[str, dict[str, int]]:
+        """Nanoseconds by phase and kind."""
+        return {
+            phase: {kind: self.self_ns.get((phase, kind), 0) for kind in ("exact", "inferred", "none")}
+            for phase in sorted({phase for phase, _ in self.self_ns})
+        }

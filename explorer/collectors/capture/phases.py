@@ -97,7 +97,9 @@ def _top_ops(
     """Phase of the ops that no other op encloses, run by run. `backward_starts`: of all threads, since a device's
     backward pass runs on one of autograd's own."""
     above = np.maximum(parents, 0)
-    top = np.flatnonzero(is_op & ((parents < 0) | ~is_op[above]))
+    # An optimizer's range ends a run even where it holds no op (zero_grad that drops gradients).
+    counts = is_op | names.where(lambda name: name.startswith("Optimizer."))
+    top = np.flatnonzero(counts & ((parents < 0) | ~is_op[above]))
     run: list[int] = []
     holds_model_op = False
     before, last_ns = FORWARD, 0

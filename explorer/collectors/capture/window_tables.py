@@ -202,10 +202,10 @@ def build_window(
         )
         # Of the others only the line of the replay is known, which many kernels share.
         is_coarse[replayed.unknown] = True
-        for row, node, by_number in zip(replayed.rows, replayed.nodes, replayed.by_number):
-            site[row], module[row], phase[row] = node.site, node.module, node.phase
-            is_coarse[row], is_guess[row] = node.is_coarse, not by_number
-            attribution[row] = _REPLAY if node.site else _NONE
+        for row, origin, by_number in zip(replayed.rows, replayed.nodes, replayed.by_number):
+            site[row], module[row], phase[row] = origin.site, origin.module, origin.phase
+            is_coarse[row], is_guess[row] = origin.is_coarse, not by_number
+            attribution[row] = _REPLAY if origin.site else _NONE
     # Work that a backend does on a thread of its own belongs to the call that asked for it.
     calls, works = communication_rows(names, parents)
     pairs = pair_work(calls, works, starts, parents)
@@ -422,6 +422,7 @@ def _links(
     launch = np.full(count, -1, dtype=np.int64)
     op = np.full(count, -1, dtype=np.int64)
     is_op = categories.where(lambda c: c == "op")
+    is_annotation = categories.where(lambda c: c == "annotation")
     is_runtime = categories.where(lambda c: c in ("runtime", "sync")) & ~on_device
     for rows in depths[1:]:
         above = parents[rows]
@@ -430,13 +431,18 @@ def _links(
     if not np.any(on_device) and not np.any(is_runtime):
         return launch, op
     op_at = {c: i for i, c in zip(np.flatnonzero(is_op).tolist(), correlation[is_op].tolist())}
+    ranges = is_annotation & ~on_device
+    range_at = {c: i for i, c in zip(np.flatnonzero(ranges).tolist(), correlation[ranges].tolist()) if c}
     call_at = {
         c: i for i, c in zip(np.flatnonzero(is_runtime).tolist(), correlation[is_runtime].tolist()) if c
     }
     for row in np.flatnonzero(on_device | is_runtime).tolist():
         if linked[row]:
             op[row] = op_at.get(int(linked[row]), op[row])
-        if on_device[row]:
+        if is_annotation[row] and on_device[row]:
+            # A range of the program, drawn on the device around what was enqueued in it.
+            launch[row] = range_at.get(int(linked[row] or correlation[row]), -1)
+        elif on_device[row]:
             call = call_at.get(int(correlation[row]), -1)
             launch[row] = call if call >= 0 else op[row]
             if op[row] < 0 and call >= 0:

@@ -104,7 +104,7 @@ class UserCode:
         if (
             kind == USER
             and name.startswith(("torch.", "triton."))
-            and not self._matches(self.include, file, None)
+            and not self._matches(self.include, file, self.relative_to_package(file))
         ):
             # Wrappers that Inductor generates lie in a cache folder, but are modules of torch.
             return SKIP

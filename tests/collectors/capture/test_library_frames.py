@@ -78,3 +78,11 @@ def test_a_glob_leaves_a_library_out(tmp_path: Path) -> None:
         if not frame["file"].startswith("transformers/")
     }
     assert all(site["line"] == LINE for site, _ in found)
+
+
+def test_torchs_own_lines_are_kept_on_request(tmp_path: Path) -> None:
+    plain = layer_norms(record(tmp_path / "run"))
+    asked = layer_norms(record(tmp_path / "asked", user_code=["torch/nn/modules/normalization.py"]))
+    assert not any("torch/" in frame["file"] for _, chain in plain for frame in chain)
+    assert all(chain[0]["file"] == "torch/nn/modules/normalization.py" for _, chain in asked)
+    assert all("F.layer_norm" in chain[0]["code"] for _, chain in asked)

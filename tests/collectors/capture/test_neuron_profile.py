@@ -156,3 +156,30 @@ def test_without_lines_windows_end_at_the_limit_as_well(tmp_path: Path) -> None:
     ranges = [e for e in run.read("events").to_pylist() if e["name"] == "Optimizer.step#SGD.step"]
     steps = [row["step"] for row in run.read("steps").to_pylist() if row["complete"]]
     assert {e["step"] for e in ranges} >= set(steps)
+
+
+def test_clipping_scheduling_and_averaging_belong_to_the_optimizer_phase(tmp_path: Path) -> None:
+    model = torch.nn.Linear(4, 4)
+    average = [p.detach().clone() for p in model.parameters()]
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1)
+    with neuron_profile(tmp_path / "run", telemetry=False) as prof:
+        for _ in range(3):
+            model(torch.ones(2, 4)).sum().backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+            scheduler.step()
+            with torch.no_grad():
+                for kept, now in zip(average, model.parameters()):
+                    kept.lerp_(now, 0.1)
+            optimizer.zero_grad()
+            prof.step()
+        with torch.no_grad():
+            model(torch.ones(2, 4))
+    phases: dict[str, set[str]] = {}
+    for event in RunReader(str(tmp_path / "run")).read("events").to_pylist():
+        if event["category"] == "op" and event["step"] in (1, 2, 3):
+            phases.setdefault(event["name"], set()).add(event["phase"])
+    assert phases["aten::_foreach_norm"] == phases["aten::lerp_"] == {"optimizer"}
+    assert phases["aten::addmm"] == {"forward", "evaluation"}
+    assert phases["AddmmBackward0"] == {"backward"}
