@@ -62,6 +62,9 @@ def main() -> int:
         verdict, line = "found" if result.recalled else "MISSED", "line" if result.exact_line else "-"
         print(f"{result.case.name:34} {result.case.rule:24} {verdict:6} {line:4} {result.said}")
     print(summary(outcomes))
+    if held_out := [outcome for outcome in outcomes if outcome.case.held_out]:
+        print(f"of these {len(held_out)} programs written after the rules:")
+        print(summary(held_out))
     recalled, exact = sum(result.recalled for result in device), sum(result.exact_line for result in device)
     print(f"accelerator runs written by hand: recall {recalled}/{len(device)}, line {exact}/{len(device)}")
     if arguments.json:
@@ -90,19 +93,23 @@ def summary(outcomes: list[Outcome]) -> str:
     planted = [outcome for outcome in outcomes if not outcome.case.is_clean]
     clean = [outcome for outcome in outcomes if outcome.case.is_clean]
     recalled = [outcome for outcome in planted if outcome.recalled]
-    lines = [
+    text = [
         f"recall (right rule in the first three): {len(recalled)}/{len(planted)}",
         f"exact line: {sum(o.exact_line for o in recalled)}/{len(planted)}",
         f"predicted saving within 25 % of the measured one: {sum(o.prediction_holds for o in planted)}/{len(planted)}",
-        f"false alarms (medium or high) on clean programs: {sum(o.false_alarm for o in clean)}/{len(clean)}",
     ]
-    return "\n".join(lines)
+    if clean:
+        text.append(
+            f"false alarms (medium or high) on clean programs: {sum(o.false_alarm for o in clean)}/{len(clean)}"
+        )
+    return "\n".join(text)
 
 
 def _record(outcome: Outcome) -> dict[str, object]:
     return {
         "case": outcome.case.name,
         "kinds": list(outcome.case.kinds),
+        "held_out": outcome.case.held_out,
         "found": outcome.found.rule if outcome.found else None,
         "position": outcome.position,
         "exact_line": outcome.exact_line,

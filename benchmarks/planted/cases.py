@@ -24,6 +24,8 @@ class Case:
     lines: tuple[int, ...]
     run: Callable[..., None]
     needs_wall_clock: bool = False
+    held_out: bool = False
+    """Written after the rules, and before looking at what they say of it"""
 
     @property
     def is_clean(self) -> bool:
@@ -60,4 +62,5 @@ def _case(path: str) -> Case:
         tuple(lines),
         module.program,
         getattr(module, "WALL_CLOCK", False),
+        getattr(module, "HELD_OUT", False),
     )
