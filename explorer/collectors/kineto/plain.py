@@ -1,13 +1,12 @@
-"""The rows of a chunk that look as Kineto writes them, read without a general JSON reader: times, numbers and texts by one
-typed pass, the args as the text they are. What looks otherwise is left to `rows`."""
+"""The rows of a chunk that look as Kineto writes them, without a general JSON reader and without a Python object per row:
+the places of their members give columns. What looks otherwise is left to `rows`."""
 
 from __future__ import annotations
 
-import gc
 import json
 import re
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 import msgspec
 import numpy as np
@@ -16,86 +15,57 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from explorer.collectors.kineto.nanoseconds import nanoseconds
+from explorer.collectors.kineto.spans import cut_out, relabelled, words
+from explorer.collectors.kineto.tokens import Tokens, Vocabulary, find_tokens
 
-Raw = msgspec.Raw
+Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
-_NOTHING = Raw(b"")
-_ABSENT: Any = None
-_INT64 = 1 << 63
 _FLOWS = ("s", "t", "f")
-_LETTERS = {letter: number for number, letter in enumerate(("X", *_FLOWS))}
+_PHASES = ("X", *_FLOWS)
 _UNNUMBERED = ("python_function", "ac2g")
 """Source categories whose args hold nothing that has a column."""
 _SAMPLE_BYTES = 1 << 16
-_NESTED = (b'":{', b"[{", b",{", b'": ')
+_INT64 = 1 << 63
 _HEX = re.compile(r"0x[0-9a-fA-F]{1,15}")
 _WHOLE = re.compile(r"-?[1-9][0-9]{0,17}|0")
-_LONG_TIME = re.compile(rb'"ts":\s*\d{13}')
+_INTEGER = r"^-?[0-9]{1,18}$"
 
-
-class _Row(msgspec.Struct, gc=False, forbid_unknown_fields=True):
-    ph: str = ""
-    cat: str = _ABSENT
-    name: str = _ABSENT
-    pid: int | str = _ABSENT
-    tid: int | str = _ABSENT
-    ts: float = _ABSENT
-    dur: float = _ABSENT
-    args: Raw = _NOTHING
-    id: int = _ABSENT
-    bp: str = _ABSENT
-    s: Raw = _ABSENT
-
-
-class _LongRow(msgspec.Struct, gc=False, forbid_unknown_fields=True):
-    ph: str = ""
-    cat: str = _ABSENT
-    name: str = _ABSENT
-    pid: int | str = _ABSENT
-    tid: int | str = _ABSENT
-    ts: Raw = _NOTHING
-    dur: Raw = _NOTHING
-    args: Raw = _NOTHING
-    id: int = _ABSENT
-    bp: str = _ABSENT
-    s: Raw = _ABSENT
-
-
-class _Args(msgspec.Struct, gc=False):
-    external: int = msgspec.field(default=_ABSENT, name="External id")
-    correlation: int = _ABSENT
-    stream: int | str = _ABSENT
-    device: int = _ABSENT
-    bytes: int | str = _ABSENT
-    other_external: int = msgspec.field(default=_ABSENT, name="external id")
-    sequence: int = msgspec.field(default=_ABSENT, name="Sequence number")
-    forward_thread: int = msgspec.field(default=_ABSENT, name="Fwd thread id")
-    shapes: Raw = msgspec.field(default=_NOTHING, name="Input Dims")
-    dtypes: Raw = msgspec.field(default=_NOTHING, name="Input type")
-    other_shapes: Raw = msgspec.field(default=_NOTHING, name="Input dims")
-    call_stack: str = msgspec.field(default=_ABSENT, name="Call stack")
-    flops: int = _ABSENT
-    correlation_id: int = _ABSENT
-    stream_id: int = _ABSENT
-    # These make a row uncommon.
-    u1: Raw = msgspec.field(default=_NOTHING, name="Collective name")
-    u2: Raw = msgspec.field(default=_NOTHING, name="Process Group Name")
-    u3: Raw = msgspec.field(default=_NOTHING, name="size(Byte)")
-    u4: Raw = msgspec.field(default=_NOTHING, name="connection_id")
-    u5: Raw = msgspec.field(default=_NOTHING, name="Physic Stream Id")
-    u6: Raw = msgspec.field(default=_NOTHING, name="stream id")
-    u7: Raw = msgspec.field(default=_NOTHING, name="Bytes")
-
-
-_ROWS = msgspec.json.Decoder(list[_Row])
-_LONG_ROWS = msgspec.json.Decoder(list[_LongRow])
-_ROW = msgspec.json.Decoder(_Row)
-_LONG_ROW = msgspec.json.Decoder(_LongRow)
-_RAWS = msgspec.json.Decoder(list[Raw])
-_ARGS = msgspec.json.Decoder(_Args)
-_ALL_ARGS = msgspec.json.Decoder(list[_Args])
-_EMPTY = _Args()
-_UNFIT = _Row(ph="?")
+_TOP = ("ph", "cat", "name", "pid", "tid", "ts", "dur", "args", "id", "bp")
+_NUMBERS = {
+    "external_id": ("External id", "external id"),
+    "correlation_id": ("correlation", "correlation_id"),
+    "flops": ("flops",),
+    "sequence_number": ("Sequence number",),
+    "forward_thread": ("Fwd thread id",),
+}
+_CODES = {"stream": ("stream", "stream_id"), "device": ("device",)}
+_REMOVED = ("correlation", "bytes", "Input Dims", "Input dims", "Input type")
+"""Args that have a column and leave the attributes."""
+_UNCOMMON = (
+    "Collective name",
+    "Process Group Name",
+    "size(Byte)",
+    "connection_id",
+    "Physic Stream Id",
+    "stream id",
+    "Bytes",
+)
+"""Args that make a row one for the general reader."""
+_VOCABULARY = Vocabulary(
+    _TOP,
+    (
+        *(name for group in (_NUMBERS, _CODES) for names in group.values() for name in names),
+        *_REMOVED[1:],
+        "Call stack",
+        *_UNCOMMON,
+    ),
+)
+_QUOTE, _BRACE, _BRACKET = b'"{['
+_LETTERS = np.full(256, -1, np.int8)
+for _number, _letter in enumerate(_PHASES):
+    _LETTERS[ord(_letter)] = _number
+_NUMERIC = np.zeros(256, bool)
+_NUMERIC[list(b"-0123456789")] = True
 
 
 def compact(text: bytes) -> bytes:
@@ -106,273 +76,267 @@ def compact(text: bytes) -> bytes:
     return text
 
 
-def read_plain(text: bytes) -> tuple[dict[str, pa.Array], Flags] | None:
-    """Columns of the rows in a compact `text`, and which rows they are good for; None where hardly any row is plain.
+def read_plain(text: bytes) -> tuple[dict[str, pa.Array], Flags, pa.StringArray] | None:
+    """Columns of the rows in a compact `text`, which rows they are good for, and the text of the other rows; None where no
+    row is plain.
 
     The columns are those of rows.sql, joined as `read_rows` gives them, except those that no plain row has (label,
-    collective, args, odd, what memory events have). Rows that are not plain hold anything.
+    collective, args, odd, what memory events have). Rows that are not plain hold anything. Raises msgspec.DecodeError
+    where the text is not strict JSON.
     """
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        return _read(text)
-    finally:
-        if collecting:
-            gc.enable()
-
-
-def _read(text: bytes) -> tuple[dict[str, pa.Array], Flags] | None:
-    long = _LONG_TIME.search(text[-_SAMPLE_BYTES:]) is not None
-    try:
-        rows: list[Any] = (_LONG_ROWS if long else _ROWS).decode(b"[" + text + b"]")
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-        rows = _one_by_one(text, _LONG_ROW if long else _ROW)
-    count = len(rows)
-    if not count:
+    tokens = find_tokens(text, _VOCABULARY)
+    if tokens is None or not tokens.simple.any():
         return None
-    letter = np.fromiter(map(_LETTERS.get, [r.ph for r in rows]), np.float32, count)
-    letter = np.where(np.isnan(letter), -1, letter).astype(np.int8)
-    plain = letter >= 0
-    if not plain.any():
+    reading = _Reading(tokens)
+    if not reading.read():
         return None
-    flow = letter > 0
-    try:
-        ident = pa.array([r.id for r in rows], pa.int64())
-    except OverflowError:
-        return None
-    bp = _words([r.bp for r in rows])
-    plain &= flow | ~np.asarray(pc.or_(ident.is_valid(), bp.is_valid()))
-    plain &= np.array([r.s is None for r in rows])
-
-    args = [r.args for r in rows]
-    stretch = _joined(args)
-    if stretch is None:
-        return None
-    joined, offsets = stretch
-    lengths = np.diff(offsets) - 1
-    letters = np.frombuffer(joined + b"\n\n", np.uint8)
-    begins = letters[offsets[:-1]] == ord("{")
-    plain &= (lengths == 0) | (begins & ~flow & ((lengths == 2) | (letters[offsets[:-1] + 1] == ord('"'))))
-
-    ts, good = _times([r.ts for r in rows], long)
-    dur, fine = _times([r.dur for r in rows], long)
-    plain &= good & fine
-
-    categories, names = _words([r.cat for r in rows]), _words([r.name for r in rows])
-    label = categories.dictionary.to_pylist()
-    numberless = np.array([word in _UNNUMBERED for word in label] + [False])[
-        np.asarray(pc.fill_null(categories.indices, len(label)))
-    ]
-    memory = np.array([word == "[memory]" for word in names.dictionary.to_pylist()] + [False])
-    if memory.any():
-        plain &= ~memory[np.asarray(pc.fill_null(names.indices, len(memory) - 1))]
-    which = np.flatnonzero(plain & ~numberless & (lengths > 2))
-    found, common = _arguments([args[i] for i in which.tolist()])
-    bodies: list[Any] = args
-    _without_columns(bodies, which, found, common)
-    plain[which[~common]] = False
-    try:
-        columns = _numbers(found, which, count)
-    except OverflowError:
-        return None
-    attributes = _attributes(categories, bodies, letter, bp)
-    if attributes is None:
-        return None
-    phases = pa.DictionaryArray.from_arrays(
-        pa.array(np.maximum(letter, 0).astype(np.int32)), pa.array(list(_LETTERS), pa.string())
-    )
-    columns |= {
-        "ph": phases,
-        "cat": categories,
-        "name": names,
-        "ts": ts,
-        "dur": dur,
-        "attributes": attributes,
-    }
-    columns["pid"], columns["tid"] = _texts([r.pid for r in rows]), _texts([r.tid for r in rows])
-    if ident.null_count < count:
-        columns["ident"], columns["id"] = ident, ident.cast(pa.string())
-    return columns, plain
+    other = ~reading.plain
+    return reading.columns, reading.plain, cut_out(tokens.joined, tokens.begin[other], tokens.stop[other])
 
 
-def _one_by_one(text: bytes, decoder: Any) -> list[Any]:
-    result = []
-    for raw in _RAWS.decode(b"[" + text + b"]"):
-        try:
-            result.append(decoder.decode(raw))
-        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-            result.append(_UNFIT)
-    return result
+@dataclass
+class _Reading:
+    tokens: Tokens
+    columns: dict[str, pa.Array] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        self.count = len(self.tokens)
+        self.plain = self.tokens.simple.copy()
+        self.plain[self.tokens.row[self.tokens.of(_VOCABULARY.other_top)]] = False
+        self.looked_at = np.ones(self.count, bool)
 
-def _words(values: Sequence[str | None]) -> pa.DictionaryArray:
-    return pa.array(values, pa.string()).dictionary_encode()
+    def read(self) -> bool:
+        """Fill the columns; false where no row is plain."""
+        tokens, plain = self.tokens, self.plain
+        letter = self._phase()
+        plain &= letter >= 0
+        if not plain.any():
+            return False
+        flow = letter > 0
+        for name in ("cat", "name", "bp"):
+            self._words(name, self._once(_VOCABULARY.top[name]))
+        for name in ("pid", "tid"):
+            self._codes(name, [self._once(_VOCABULARY.top[name])], _track_part)
+        for name in ("ts", "dur"):
+            self._times(name)
+        ident = self._once(_VOCABULARY.top["id"])
+        self._numbers("ident", [ident])
+        marked = self.columns.pop("bp")
+        other = marked.is_valid()
+        if len(ident):
+            self.columns["id"] = self.columns["ident"].cast(pa.string())
+            other = pc.or_(other, self.columns["ident"].is_valid())
+        plain &= flow | ~np.asarray(other)
+        args = self._once(_VOCABULARY.top["args"])
+        strange = tokens.letters[tokens.start[args]] != _BRACE
+        plain[tokens.row[args]] &= ~(strange | flow[tokens.row[args]])
+        categories = self.columns["cat"]
+        self._skip(categories)
+        self._skip_memory()
+        self._arguments()
+        self.columns["attributes"] = _attributes(categories, self._bodies(), letter, marked)
+        self.columns["ph"] = pa.DictionaryArray.from_arrays(
+            pa.array(np.maximum(letter, 0).astype(np.int32)), pa.array(_PHASES, pa.string())
+        )
+        return True
 
+    def _once(self, number: int) -> Ints:
+        """The members of a meaning; rows that have it twice are not plain."""
+        which = self.tokens.of(number)
+        rows = self.tokens.row[which]
+        again = rows[1:] == rows[:-1]
+        if again.any():
+            self.plain[rows[1:][again]] = False
+            which = which[np.append(True, ~again)]
+        return which
 
-def _texts(values: Sequence[int | str | None]) -> pa.DictionaryArray:
-    try:
-        numbers = pa.array(values, pa.int64()).dictionary_encode()
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
-        return _words([None if v is None else str(v) for v in values])
-    return pa.DictionaryArray.from_arrays(numbers.indices, numbers.dictionary.cast(pa.string()))
+    def _inner(self, name: str) -> Ints:
+        which = self._once(_VOCABULARY.inner[name])
+        return which[self.looked_at[self.tokens.row[which]]]
 
+    def _either(self, names: tuple[str, ...]) -> Ints:
+        """Members of the first name, and of the second in rows that lack the first."""
+        which = self._inner(names[0])
+        for name in names[1:]:
+            more = self._inner(name)
+            if len(more):
+                more = more[~np.isin(self.tokens.row[more], self.tokens.row[which])]
+                which = np.sort(np.concatenate([which, more]))
+        return which
 
-def _joined(texts: list[Any]) -> tuple[bytes, npt.NDArray[np.int32]] | None:
-    """The texts with a line break between them, and where each begins (one more: where the next would); None where one of
-    them has line breaks of its own."""
-    joined = b"\n".join(texts)
-    breaks = np.flatnonzero(np.frombuffer(joined, np.uint8) == 10)
-    if len(breaks) != len(texts) - 1:
-        return None
-    offsets = np.zeros(len(texts) + 1, np.int32)
-    offsets[1:-1] = breaks + 1
-    offsets[-1] = len(joined) + 1
-    return joined, offsets
+    def _fit(self, which: Ints, good: Flags) -> Ints:
+        """Rows of members that are not good are not plain; the others."""
+        if good.all():
+            return which
+        self.plain[self.tokens.row[which[~good]]] = False
+        return which[good]
 
+    def _phase(self) -> npt.NDArray[np.int8]:
+        tokens = self.tokens
+        which = self._once(_VOCABULARY.top["ph"])
+        start = tokens.start[which]
+        result = np.full(self.count, -1, np.int8)
+        found = _LETTERS[tokens.letters[start + 1]]
+        found[(tokens.letters[start] != _QUOTE) | (tokens.end[which] != start + 3)] = -1
+        result[tokens.row[which]] = found
+        return result
 
-def _column(texts: list[Any], drop: int = 0) -> pa.StringArray | None:
-    """The texts as a column, each without its first `drop` bytes."""
-    stretch = _joined(texts)
-    if stretch is None:
-        return None
-    joined, offsets = stretch
-    whole = pa.BinaryArray.from_buffers(
-        pa.binary(), len(texts), [None, pa.py_buffer(offsets), pa.py_buffer(joined + b"\n")]
-    )
-    return pc.binary_slice(whole, drop, -1).cast(pa.string())
+    def _values(self, which: Ints, trim: int = 0) -> pa.StringArray:
+        return cut_out(self.tokens.joined, self.tokens.start[which] + trim, self.tokens.end[which] - trim)
 
+    def _spread(self, which: Ints, values: pa.Array) -> pa.Array:
+        """Values of members as a column of all rows."""
+        if len(which) == self.count:
+            return values
+        place = np.zeros(self.count, np.int32)
+        absent = np.ones(self.count, bool)
+        rows = self.tokens.row[which]
+        place[rows] = np.arange(len(which), dtype=np.int32)
+        absent[rows] = False
+        at = pa.array(place, mask=absent)
+        if isinstance(values, pa.DictionaryArray):
+            return pa.DictionaryArray.from_arrays(values.indices.take(at), values.dictionary)
+        return values.take(at)
 
-def _times(values: Sequence[Any], long: bool) -> tuple[pa.Array, Flags]:
-    """Nanoseconds, and where they are certain: no time at all, or one whose text can mean no other integer."""
-    if long:
-        column = _column([_NOTHING if value is None else value for value in values])
-        if column is None:
-            return pa.nulls(len(values), pa.int64()), np.zeros(len(values), bool)
-        exact = nanoseconds(column)
-        return exact, np.asarray(pc.is_valid(exact)) | np.asarray(pc.equal(pc.binary_length(column), 0))
-    read = pa.array(values, pa.float64())
-    absent = np.asarray(pc.is_null(read))
-    scaled = np.asarray(pc.fill_null(read, 0.0)) * 1000.0
-    with np.errstate(invalid="ignore"):
-        whole = np.rint(scaled)
-        # The double nearest to the text and the product are each off by half a unit in the last place at most.
-        certain = np.abs(scaled - whole) + np.abs(scaled) * 2.0**-51 < 0.49
-    return pa.array(np.where(certain, whole, 0.0).astype(np.int64), mask=absent), certain
+    def _words(self, name: str, which: Ints) -> None:
+        which = self._fit(which, self.tokens.letters[self.tokens.start[which]] == _QUOTE)
+        self.columns[name] = self._spread(which, words(self._values(which, 1)))
 
+    def _codes(self, name: str, among: list[Ints], meaning: Callable[[str], str | None]) -> pa.Array:
+        """Values of which few are distinct, by what each means; None is unfit."""
+        which = among[0]
+        encoded = self._values(which).dictionary_encode()
+        meanings = [meaning(text) for text in encoded.dictionary.to_pylist()]
+        if None in meanings:
+            unfit = np.array([value is None for value in meanings])
+            self._fit(which, ~unfit[np.asarray(encoded.indices)])
+        self.columns[name] = self._spread(which, relabelled(encoded, meanings))
+        return self.columns[name]
 
-def _arguments(texts: list[Raw]) -> tuple[list[_Args], Flags]:
-    try:
-        found = _ALL_ARGS.decode(b"[" + b",".join(texts) + b"]")
-        common = np.ones(len(texts), bool)
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-        found, flags = [], []
-        for text in texts:
-            try:
-                found.append(_ARGS.decode(text))
-                flags.append(True)
-            except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-                found.append(_EMPTY)
-                flags.append(False)
-        common = np.array(flags, bool)
-    for number, a in enumerate(found):
-        if (
-            a.u1 is not _NOTHING or a.u2 is not _NOTHING or a.u3 is not _NOTHING or a.u4 is not _NOTHING
-            or a.u5 is not _NOTHING or a.u6 is not _NOTHING or a.u7 is not _NOTHING
-            or (a.shapes is not _NOTHING and (bytes(a.shapes)[:1] != b"[" or a.other_shapes is not _NOTHING))
-            or (a.dtypes is not _NOTHING and bytes(a.dtypes)[:1] != b"[")
-            or (a.other_shapes is not _NOTHING and bytes(a.other_shapes)[:1] != b"[")
-            or (isinstance(a.stream, str) and not _HEX.fullmatch(a.stream))
-            or (isinstance(a.bytes, str) and not _WHOLE.fullmatch(a.bytes))
-        ):  # fmt: skip
-            common[number] = False
-    return found, common
+    def _times(self, name: str) -> None:
+        which = self._once(_VOCABULARY.top[name])
+        which = self._fit(which, _NUMERIC[self.tokens.letters[self.tokens.start[which]]])
+        exact = nanoseconds(self._values(which))
+        self._fit(which, np.asarray(exact.is_valid()))
+        self.columns[name] = self._spread(which, exact)
 
-
-def _without_columns(
-    bodies: list[Any], which: npt.NDArray[np.int64], found: list[_Args], common: Flags
-) -> None:
-    """Take what has a column out of the args. Objects inside them make a row uncommon: a key could be one of theirs."""
-    for place, (row, a) in enumerate(zip(which.tolist(), found)):
-        text = bytes(bodies[row])
-        size = len(text)
-        if a.correlation is not None:
-            text = _cut(text, b'"correlation":%d' % a.correlation)
-        if a.bytes is not None:
-            text = _cut(
-                text,
-                b'"bytes":%d' % a.bytes if isinstance(a.bytes, int) else b'"bytes":"%s"' % a.bytes.encode(),
+    def _numbers(self, name: str, among: list[Ints], quotes: bool = False) -> None:
+        """Integers; what is none, or is beyond int64, is unfit."""
+        which = among[0]
+        if not len(which):
+            return
+        start, end = self.tokens.start[which], self.tokens.end[which]
+        quoted = self.tokens.letters[start] == _QUOTE
+        if quoted.any() and quotes:
+            texts = cut_out(self.tokens.joined, start + quoted, end - quoted)
+            whole = np.array(
+                [_WHOLE.fullmatch(text) is not None for text in texts.filter(quoted).to_pylist()]
             )
-        if a.shapes is not _NOTHING:
-            text = _cut(text, b'"Input Dims":' + bytes(a.shapes))
-        if a.other_shapes is not _NOTHING:
-            text = _cut(text, b'"Input dims":' + bytes(a.other_shapes))
-        if a.dtypes is not _NOTHING:
-            text = _cut(text, b'"Input type":' + bytes(a.dtypes))
-        if len(text) != size:
-            if text.count(b"{") > 1 and any(mark in text for mark in _NESTED):
-                common[place] = False
-            bodies[row] = text
+            good = np.ones(len(which), bool)
+            good[quoted] = whole
+        else:
+            texts, good = self._values(which), ~quoted
+        if good.all():
+            try:
+                self.columns[name] = self._spread(which, texts.cast(pa.int64()))
+                return
+            except pa.ArrowInvalid:
+                pass
+        good &= np.asarray(pc.match_substring_regex(texts, _INTEGER))
+        which, texts = self._fit(which, good), texts.filter(pa.array(good))
+        self.columns[name] = self._spread(which, texts.cast(pa.int64()))
+
+    def _skip(self, categories: pa.DictionaryArray) -> None:
+        labels = categories.dictionary.to_pylist()
+        table = np.array([label not in _UNNUMBERED for label in labels] + [True])
+        self.looked_at = table[np.asarray(pc.fill_null(categories.indices, len(labels)))]
+
+    def _skip_memory(self) -> None:
+        names = self.columns["name"]
+        memory = names.dictionary.index("[memory]").as_py()
+        if memory >= 0:
+            self.plain &= ~np.asarray(pc.fill_null(pc.equal(names.indices, memory), False))
+
+    def _arguments(self) -> None:
+        tokens = self.tokens
+        for name in _UNCOMMON:
+            self.plain[tokens.row[self._inner(name)]] = False
+        for name, spellings in _NUMBERS.items():
+            self._numbers(name, [self._either(spellings)])
+        self._numbers("size_bytes", [self._inner("bytes")], quotes=True)
+        for name, spellings in _CODES.items():
+            which = self._either(spellings)
+            if len(which):
+                self.columns[name] = self._codes(name, [which], _number).cast(pa.string()).cast(pa.int64())
+        for name, spellings in (("shapes", ("Input Dims", "Input dims")), ("dtypes", ("Input type",))):
+            which = self._either(spellings)
+            for spelling in spellings[1:]:
+                # Both at once are for the general reader.
+                both = np.setdiff1d(self._inner(spelling), which)
+                self.plain[tokens.row[both]] = False
+            if len(which):
+                which = self._fit(which, tokens.letters[tokens.start[which]] == _BRACKET)
+                self.columns[name] = self._spread(which, self._values(which).dictionary_encode())
+        which = self._inner("Call stack")
+        if len(which):
+            self._words("call_stack", which)
+
+    def _bodies(self) -> pa.StringArray:
+        """The args of each row without what has a column, without the opening brace; "" where there are none."""
+        tokens = self.tokens
+        inner = tokens.inner & tokens.simple[tokens.row]
+        same = tokens.row[1:] == tokens.row[:-1]
+        last = inner.copy()
+        last[:-1] &= ~(inner[1:] & same)
+        first = inner.copy()
+        first[1:] &= ~(inner[:-1] & same)
+        begin, stop = tokens.key[first], tokens.end[last] + 1
+        rows = tokens.row[first]
+        starts, ends = begin, stop
+        gone = np.sort(np.concatenate([self._inner(name) for name in _REMOVED]))
+        if len(gone):
+            joint = np.zeros(len(gone), bool)
+            joint[1:] = (gone[1:] == gone[:-1] + 1) & (tokens.row[gone[1:]] == tokens.row[gone[:-1]])
+            head, tail = gone[~joint], gone[np.append(~joint[1:], True)]
+            # Members go with the comma after them; the last ones with the comma before them.
+            final = last[tail]
+            cut = tokens.key[head] - (final & ~first[head])
+            resume = np.where(final, tokens.end[tail], tokens.key[np.minimum(tail + 1, len(tokens.key) - 1)])
+            starts, ends = np.sort(np.concatenate([begin, resume])), np.sort(np.concatenate([cut, stop]))
+        pieces = cut_out(tokens.joined, starts, ends)
+        sizes = np.zeros(self.count, np.int64)
+        sizes[rows] = np.add.reduceat(ends - starts, np.searchsorted(starts, begin)) if len(rows) else 0
+        offsets = np.zeros(self.count + 1, np.int32)
+        np.cumsum(sizes, out=offsets[1:])
+        data = pieces.buffers()[2] or pa.py_buffer(b"")
+        return pa.StringArray.from_buffers(self.count, pa.py_buffer(offsets), data)
 
 
-def _cut(text: bytes, member: bytes) -> bytes:
-    """A JSON object without a member that it has once."""
-    shorter = text.replace(member + b",", b"", 1)
-    if len(shorter) < len(text):
-        return shorter
-    for end in (b"," + member + b"}", member + b"}"):
-        if text.endswith(end):
-            return text[: -len(end)] + b"}"
-    return text
+def _track_part(text: str) -> str | None:
+    """A pid or tid: an integer or a text."""
+    if text.startswith('"'):
+        return str(msgspec.json.decode(text))
+    try:
+        value = int(text)
+    except ValueError:
+        return None
+    return str(value) if -_INT64 <= value < _INT64 else None
 
 
-def _numbers(found: list[_Args], which: npt.NDArray[np.int64], count: int) -> dict[str, pa.Array]:
-    """The columns that args give, for all rows."""
-    columns: dict[str, pa.Array] = {}
-    place = np.full(count, -1, np.int32)
-    place[which] = np.arange(len(which), dtype=np.int32)
-    take = pa.array(place, mask=place < 0)
-    for name, values in (
-        ("external_id", [a.other_external if a.external is None else a.external for a in found]),
-        ("correlation_id", [a.correlation_id if a.correlation is None else a.correlation for a in found]),
-        (
-            "stream",
-            [
-                a.stream_id
-                if a.stream is None
-                else int(a.stream, 16)
-                if isinstance(a.stream, str)
-                else a.stream
-                for a in found
-            ],
-        ),
-        ("device", [a.device for a in found]),
-        ("size_bytes", [int(a.bytes) if isinstance(a.bytes, str) else a.bytes for a in found]),
-        ("flops", [a.flops for a in found]),
-        ("sequence_number", [a.sequence for a in found]),
-        ("forward_thread", [a.forward_thread for a in found]),
-    ):
-        column = pa.array(values, pa.int64())
-        if column.null_count < len(column):
-            columns[name] = column.take(take)
-    for name, texts in (
-        ("shapes", [bytes(a.shapes) or bytes(a.other_shapes) or None for a in found]),
-        ("dtypes", [bytes(a.dtypes) or None for a in found]),
-        ("call_stack", [a.call_stack for a in found]),
-    ):
-        words = pa.array(texts, pa.string())
-        if words.null_count < len(words):
-            encoded = words.dictionary_encode()
-            columns[name] = pa.DictionaryArray.from_arrays(encoded.indices.take(take), encoded.dictionary)
-    return columns
+def _number(text: str) -> str | None:
+    """An integer, or a text with a hexadecimal one."""
+    if text.startswith('"'):
+        return str(int(text[1:-1], 16)) if _HEX.fullmatch(text[1:-1]) else None
+    return _track_part(text)
 
 
 def _attributes(
-    categories: pa.DictionaryArray, bodies: list[Any], letter: npt.NDArray[Any], bp: pa.DictionaryArray
-) -> pa.Array | None:
+    categories: pa.DictionaryArray,
+    insides: pa.StringArray,
+    letter: npt.NDArray[np.int8],
+    bp: pa.DictionaryArray,
+) -> pa.StringArray:
     """The source's category, what flows have besides, and the args, as one JSON object; null where all are empty."""
-    insides = _column(bodies, drop=1)
-    if insides is None:
-        return None
     labels, marks = categories.dictionary.to_pylist(), bp.dictionary.to_pylist()
     code = np.asarray(pc.fill_null(categories.indices, len(labels))).astype(np.int64)
     mark = np.asarray(pc.fill_null(bp.indices, len(marks))).astype(np.int64)

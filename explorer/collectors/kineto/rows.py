@@ -62,18 +62,21 @@ def read_rows(text: bytes) -> pa.Table:
     found = read_plain(text)
     if found is None:
         return _general(_pieces(text))
-    columns, plain = found
+    columns, plain, others = found
     count = len(plain)
     rows = pa.table(
         [columns[f.name] if f.name in columns else pa.nulls(count, f.type) for f in SCHEMA], SCHEMA
     )
     if plain.all():
         return rows
-    others = _general(_pieces(text).take(pa.array(np.flatnonzero(~plain))))
     order = np.empty(count, np.int64)
     order[np.flatnonzero(plain)] = np.arange(plain.sum())
     order[np.flatnonzero(~plain)] = np.arange(plain.sum(), count)
-    both = pa.concat_tables([rows.filter(pa.array(plain)), others]).unify_dictionaries().combine_chunks()
+    both = (
+        pa.concat_tables([rows.filter(pa.array(plain)), _general(others)])
+        .unify_dictionaries()
+        .combine_chunks()
+    )
     return both.take(pa.array(order)).combine_chunks()
 
 
