@@ -18,16 +18,26 @@ from explorer.collectors.inference_step import inference_step_of
         ("execute_context_1(128)_generation_0(0)", "prefill", (128, 0)),
         ("execute_context_0(0)_generation_32(32)", "decode", (0, 32)),
         ("execute_context_2(700)_generation_30(30)", "prefill", (700, 30)),
+        ("execute_new_2_cached_5", "prefill", (None, None)),
+        ("execute_new_0_cached_8", "decode", (None, None)),
     ],
 )
-def test_names(name: str, phase: str, tokens: tuple[int, int]) -> None:
+def test_names(name: str, phase: str, tokens: tuple[int | None, int | None]) -> None:
     found = inference_step_of(name)
     assert found is not None
     assert (found.phase, (found.context_tokens, found.generation_tokens)) == (phase, tokens)
 
 
 @pytest.mark.parametrize(
-    "name", ["execute_model", "execute_context_1(2)", "aten::mm", "execute_context_(1)_generation_1(1)"]
+    "name",
+    [
+        "execute_model",
+        "execute_new_1",
+        "execute_new_1_cached_2_x",
+        "execute_context_1(2)",
+        "aten::mm",
+        "execute_context_(1)_generation_1(1)",
+    ],
 )
 def test_other_names(name: str) -> None:
     assert inference_step_of(name) is None

@@ -48,6 +48,12 @@ def test_module_and_program_are_used_as_documented(recorded: tuple[Run, dict[str
     assert options["profile_output_dir"] == directory
     assert [mode.name for mode in options["modes"]] == ["DEVICE", "RUNTIME", "CPU_UTIL", "HOST_MEMORY"]
     assert (calls["exported"], calls["synchronized"]) == (1, 1)
+    profiler = calls["profiler"]
+    assert set(profiler.activities) == {
+        torch.profiler.ProfilerActivity.CPU,
+        torch.profiler.ProfilerActivity.PrivateUse1,
+    }  # type: ignore[attr-defined]
+    assert profiler.experimental_config is calls["config"]  # type: ignore[attr-defined]
     assert json.loads((folder / "called.json").read_text()) == [
         "view", "-d", directory, "--ingest-only", "--display-name", "rank", "--data-path", f"{directory}/parquet",
     ]  # fmt: skip

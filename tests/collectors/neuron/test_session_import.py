@@ -209,6 +209,7 @@ def test_forward_passes_of_a_serving_engine_are_steps(tmp_path: Path) -> None:
             "execute_context_1(64)_generation_0(0)",
             "execute_context_0(0)_generation_1(1)",
             "execute_context_0(0)_generation_1(1)",
+            "execute_new_3_cached_4",
         )
     ):
         system.timed(
@@ -218,5 +219,13 @@ def test_forward_passes_of_a_serving_engine_are_steps(tmp_path: Path) -> None:
     system.write(tmp_path / "data")
     run = open_run(import_session(tmp_path / "data", tmp_path / "run").directory)
     rows = run.sql("SELECT step, phase, duration_ns FROM steps ORDER BY step").rows()
-    assert [(row["step"], row["phase"]) for row in rows] == [(0, "prefill"), (1, "decode"), (2, "decode")]
-    assert [row["generation_tokens"] for row in run.view("inference_steps").rows()] == [0, 1, 1]
+    assert [(row["step"], row["phase"]) for row in rows] == [
+        (0, "prefill"),
+        (1, "decode"),
+        (2, "decode"),
+        (3, "prefill"),
+    ]
+    passes = run.view("inference_steps").rows()
+    assert [row["generation_tokens"] for row in passes] == [0, 1, 1, None]
+    assert [row["generation_requests"] for row in passes] == [0, 1, 1, 4]
+    assert [row["phase"] for row in passes] == ["prefill", "decode", "decode", "prefill"]
