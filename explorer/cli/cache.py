@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from explorer.cli.options import JsonOption
+from explorer.cli.options import CacheOption, JsonOption
 from explorer.model.errors import EXIT_DONE, UsageError
 
 SCHEMA = "neuron-explorer/cache/1"
@@ -16,14 +16,7 @@ SCHEMA = "neuron-explorer/cache/1"
 
 def command(
     action: Annotated[str, typer.Argument(metavar="list|clear|path", help="What to do")] = "list",
-    cache_dir: Annotated[
-        str | None,
-        typer.Option(
-            "--cache-dir",
-            metavar="DIR",
-            help="The cache [default: $NEURON_EXPLORER_CACHE, else the user's cache folder]",
-        ),
-    ] = None,
+    cache_dir: CacheOption = None,
     json: JsonOption = False,
 ) -> int:
     """Traces that reading verbs imported on the way, kept by content so that reading them again is instant."""

@@ -50,6 +50,15 @@ def command(
         ),
     ] = None,
     add: Annotated[bool, typer.Option("--add", help="Add ranks to RUN, which is there already")] = False,
+    cache_dir: Annotated[
+        str | None,
+        typer.Option(
+            "--cache-dir",
+            metavar="DIR",
+            help="Keep the run in this cache, and take it from there while SRC is unchanged; -o makes a copy",
+            show_default=False,
+        ),
+    ] = None,
     json: JsonOption = False,
 ) -> int:
     """Turn traces into a run: Kineto and Chrome JSON (also .gz, .zst, .zip), Nsight Systems SQLite, XPlane, PyTorch memory
@@ -76,6 +85,10 @@ def command(
         memory_bytes=memory << 20,
         add=add,
     )
+    if cache_dir is not None:
+        return _from_cache(
+            sources, output, cache_dir, changed=rank is not None or add or scheduler is not None, json=json
+        )
     target = output or default_output(sources[0])
     if scheduler is not None:
         from explorer.collectors.cluster_import import import_on_cluster
@@ -103,6 +116,29 @@ def command(
         )
     note(f"run: {_short(report.directory)}")
     return report.exit_code
+
+
+def _from_cache(sources: list[str], output: str | None, cache_dir: str, *, changed: bool, json: bool) -> int:
+    """The run of one source by way of a cache: instant where the source is unchanged."""
+    from explorer.cli.output import note, print_json
+    from explorer.cli.rank_rollups import roll_up_quietly
+    from explorer.cli.source_run import run_directory
+    from explorer.collectors.run_copy import copy_run
+    from explorer.model.errors import UsageError
+
+    if len(sources) != 1 or changed:
+        raise UsageError(
+            "--cache-dir takes one SRC, without --rank, --add and --scheduler.", "Leave one of them out."
+        )
+    directory, code = run_directory(sources[0], cache_dir)
+    roll_up_quietly(directory, processes=None, scheduler=None)
+    if output is not None:
+        directory = copy_run(directory, output)
+    if json:
+        print_json({"schema": SCHEMA, "directory": directory, "exit_code": code})
+    else:
+        note(f"run: {_short(directory)}")
+    return code
 
 
 def default_output(source: str) -> str:

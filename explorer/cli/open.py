@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from explorer.cli.options import RunArgument
+from explorer.cli.options import CacheOption, RunArgument
 
 if TYPE_CHECKING:
     from explorer.analysis.run import Run
@@ -31,12 +31,13 @@ def command(
     ] = "120x36",
     theme: Annotated[str | None, typer.Option("--theme", help="Theme of the picture")] = None,
     press: Annotated[str, typer.Option("--press", help="Keys to press first, comma-separated")] = "",
+    cache_dir: CacheOption = None,
 ) -> int:
     """The terminal UI: overview with findings, timeline, source lines, ops and the rest, by keys that its footer names."""
     from explorer.cli.source_run import run_directory
 
-    directory, code = run_directory(run)
-    second = _opener(run_directory(baseline)[0]) if baseline else None
+    directory, code = run_directory(run, cache_dir)
+    second = _opener(run_directory(baseline, cache_dir)[0]) if baseline else None
     if screenshot is None:
         from explorer.tui.ahead import OpenedAhead
         from explorer.tui.threads import QuestionThreads

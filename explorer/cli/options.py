@@ -16,3 +16,12 @@ StepOption = Annotated[int | None, typer.Option("--step", help="Only this step",
 ModeOption = Annotated[
     str, typer.Option("--mode", help="Definitions: native, hta (HTA's) or tracelens (TraceLens's)")
 ]
+CacheOption = Annotated[
+    str | None,
+    typer.Option(
+        "--cache-dir",
+        metavar="DIR",
+        help="Keep imported traces here [default: $NEURON_EXPLORER_CACHE, else the user's cache folder]",
+        show_default=False,
+    ),
+]

@@ -19,10 +19,10 @@ class Source(NamedTuple):
     exit_code: int
 
 
-def run_directory(path: str) -> tuple[str, int]:
+def run_directory(path: str, cache_dir: str | None = None) -> tuple[str, int]:
     """The run's directory for a run or a trace, and the exit code reading it ends with.
 
-    Raises InputError where the path is neither.
+    A trace is imported to the user's cache, or to that in `cache_dir`. Raises InputError where the path is neither.
     """
     from explorer.store.reader import is_run
 
@@ -34,7 +34,7 @@ def run_directory(path: str) -> tuple[str, int]:
     from explorer.collectors.import_trace import cached_run
 
     with import_progress() as progress:
-        directory = cached_run(path, progress=progress)
+        directory = cached_run(path, cache_dir=cache_dir, progress=progress)
     return directory, _code(directory)
 
 

@@ -403,11 +403,13 @@ class _Digest:
         return self._value
 
 
-def cached_run(source: str | os.PathLike[str], *, progress: Progress | None = None) -> str:
+def cached_run(
+    source: str | os.PathLike[str], *, cache_dir: str | None = None, progress: Progress | None = None
+) -> str:
     """The run of a trace or a directory of traces, imported to the cache unless its content is there already.
 
-    Raises InputError as `import_trace` does.
+    `cache_dir` is another folder for the cache than the user's. Raises InputError as `import_trace` does.
     """
     from explorer.collectors.run_cache import RunCache
 
-    return RunCache().run_of(os.fspath(source), progress)
+    return RunCache(cache_dir).run_of(os.fspath(source), progress)
