@@ -8,7 +8,8 @@ from explorer.cli.options import JsonOption, LimitOption, RankOption, RunArgumen
 def command(
     run: RunArgument, limit: LimitOption = 20, rank: RankOption = None, json: JsonOption = False
 ) -> int:
-    """Time by nn.Module, its own and with everything below it."""
+    """Time by nn.Module, its own and with everything below it; forward, backward, and forward again where activations are
+    recomputed."""
     from explorer.cli.reading import read
     from explorer.cli.table import Column
 
@@ -18,7 +19,10 @@ def command(
         Column("share", "Host %", "share", style="bold"),
         Column("total_ns", "Host", "duration"),
         Column("self_ns", "Own", "duration", priority=2),
-        Column("ops", "Ops", "number", priority=3),
+        Column("forward_ns", "Forward", "duration", priority=3),
+        Column("backward_ns", "Backward", "duration", priority=3),
+        Column("recompute_ns", "Again", "duration", priority=4),
+        Column("ops", "Ops", "number", priority=5),
         Column("path", "Module", "path", flexible=True, style="cyan"),
         Column("class_name", "Class", flexible=True),
     )
