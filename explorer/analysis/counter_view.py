@@ -30,16 +30,20 @@ class CounterSeries:
 
 @dataclass(frozen=True)
 class CounterPicture:
-    """All counters of a run between two times, and the starts of steps as (step, share of the time axis)."""
+    """All counters of a rank between `start_ns` and `end_ns`, of a recording from `low_ns` to `high_ns`, and the starts of
+    steps as (step, share of the time axis)."""
 
     start_ns: int
     end_ns: int
+    low_ns: int
+    high_ns: int
     series: list[CounterSeries]
     steps: list[tuple[int, float]]
 
 
-def counter_picture(run: Run, rank: int) -> CounterPicture:
-    """Counters of a rank over its recording (events, steps and samples together)."""
+def counter_picture(run: Run, rank: int, window: tuple[int, int] | None = None) -> CounterPicture:
+    """Counters of a rank between two times (None: over its whole recording, steps and samples together). The figures of
+    a series are those of the whole recording."""
     engine = run.engine
     span = engine.sql(
         """
@@ -50,8 +54,9 @@ def counter_picture(run: Run, rank: int) -> CounterPicture:
         [rank, rank],
     ).rows()[0]
     if span["a"] is None:
-        return CounterPicture(0, 1, [], [])
-    start, end = span["a"], max(span["b"], span["a"] + 1)
+        return CounterPicture(0, 1, 0, 1, [], [])
+    low, high = span["a"], max(span["b"], span["a"] + 1)
+    start, end = window or (low, high)
     heads = engine.sql(
         "SELECT c.track_id, t.label AS track, c.name, any_value(c.unit) AS unit, count(c.value) AS samples,"
         " min(c.value) AS smallest, avg(c.value) AS mean, max(c.value) AS largest,"
@@ -62,8 +67,11 @@ def counter_picture(run: Run, rank: int) -> CounterPicture:
     ).rows()
     rows = engine.sql(
         "SELECT track_id, name, least((timestamp_ns - ?) * ? // (? - ?), ? - 1)::INT AS bucket, avg(value) AS value"
-        " FROM counters WHERE rank = ? AND value IS NOT NULL GROUP BY track_id, name, bucket",
-        [start, BUCKETS, end, start, BUCKETS, rank],
+        " FROM counters WHERE rank = ? AND value IS NOT NULL AND timestamp_ns BETWEEN ? AND ?"
+        " GROUP BY track_id, name, bucket"
+        " UNION ALL SELECT track_id, name, -1, arg_max(value, timestamp_ns)"
+        " FROM counters WHERE rank = ? AND value IS NOT NULL AND timestamp_ns < ? GROUP BY track_id, name",
+        [start, BUCKETS, end, start, BUCKETS, rank, start, end, rank, start],
     ).rows()
     values: dict[tuple[int, str], dict[int, float]] = {}
     for row in rows:
@@ -84,14 +92,13 @@ def counter_picture(run: Run, rank: int) -> CounterPicture:
         for head in heads
     ]
     steps = engine.sql("SELECT step, start_ns FROM steps WHERE rank = ? ORDER BY start_ns", [rank]).rows()
-    return CounterPicture(
-        start, end, series, [(row["step"], (row["start_ns"] - start) / (end - start)) for row in steps]
-    )
+    shown = [(row["step"], (row["start_ns"] - start) / (end - start)) for row in steps]
+    return CounterPicture(start, end, low, high, series, [step for step in shown if 0 <= step[1] < 1])
 
 
 def _held(known: dict[int, float]) -> list[float | None]:
     series: list[float | None] = []
-    current: float | None = None
+    current = known.get(-1)
     for bucket in range(BUCKETS):
         current = known.get(bucket, current)
         series.append(current)

@@ -17,7 +17,7 @@ class MemoryPicture:
     """Memory of one rank and device.
 
     `allocated` and `reserved` hold the largest value in each of BUCKETS equal parts from `start_ns` to `end_ns` (None:
-    nothing known yet). `by_category` and `by_line` are what was allocated at the peak and had been recorded
+    nothing known yet). `by_category`, `by_line`, `by_module` and `by_op` are what was allocated at the peak and had been recorded
     (size_bytes, share of the peak, blocks); `unseen_bytes` is the rest of the peak: allocated before the recording, or
     by what records no allocation.
     """
@@ -31,17 +31,22 @@ class MemoryPicture:
     reserved: list[float | None]
     by_category: list[dict[str, Any]]
     by_line: list[dict[str, Any]]
+    by_module: list[dict[str, Any]]
+    by_op: list[dict[str, Any]]
     unseen_bytes: int
 
 
 def memory_pictures(run: Run) -> list[MemoryPicture]:
     """Every rank and device with memory events, the largest peak first."""
     rows = run.memory().rows()
-    pictures = [_picture(run, row) for row in rows]
+    alive: dict[tuple[int, str], list[dict[str, Any]]] = {}
+    for row in run.engine.sql("SELECT * FROM memory_peak WHERE category <> 'before_recording'").rows():
+        alive.setdefault((row["rank"], row["device"]), []).append(row)
+    pictures = [_picture(run, row, alive.get((row["rank"], row["device"]), [])) for row in rows]
     return sorted(pictures, key=lambda picture: -(picture.summary["peak_bytes"] or 0))
 
 
-def _picture(run: Run, summary: dict[str, Any]) -> MemoryPicture:
+def _picture(run: Run, summary: dict[str, Any], live: list[dict[str, Any]]) -> MemoryPicture:
     rank, device = summary["rank"], summary["device"]
     engine = run.engine
     span = engine.sql(
@@ -58,25 +63,6 @@ def _picture(run: Run, summary: dict[str, Any]) -> MemoryPicture:
     ).rows()
     allocated = _filled(rows, "allocated", "last_allocated")
     reserved = _filled(rows, "reserved", "last_reserved")
-    live = engine.sql(
-        """
-        WITH last AS (
-            SELECT address, arg_max(action, (timestamp_ns, event_id)) AS action,
-                   arg_max(size_bytes, (timestamp_ns, event_id)) AS size_bytes,
-                   arg_max(coalesce(site_id, 0), (timestamp_ns, event_id)) AS site_id,
-                   arg_max(coalesce(category, 'unknown'), (timestamp_ns, event_id)) AS category
-            FROM memory_events
-            WHERE rank = ? AND device = ? AND timestamp_ns <= ? AND action IN ('alloc', 'free') AND address IS NOT NULL
-            GROUP BY address
-        )
-        SELECT l.category, s.file, s.line, s.code, sum(l.size_bytes)::BIGINT AS size_bytes, count(*) AS blocks
-        FROM last AS l
-        LEFT JOIN sites AS s ON s.site_id = l.site_id
-        WHERE l.action = 'alloc'
-        GROUP BY ALL
-        """,
-        [rank, device, summary["peak_ns"]],
-    ).rows()
     peak = summary["peak_bytes"] or 0
     return MemoryPicture(
         rank=rank,
@@ -90,6 +76,8 @@ def _picture(run: Run, summary: dict[str, Any]) -> MemoryPicture:
         by_line=_grouped(
             live, lambda row: f"{row['file']}:{row['line']}" if row["file"] else "no line known", peak
         ),
+        by_module=_grouped(live, lambda row: row["module"] or "no module known", peak),
+        by_op=_grouped(live, lambda row: row["op"] or "no op known", peak),
         unseen_bytes=max(0, peak - sum(row["size_bytes"] for row in live)),
     )
 

@@ -136,3 +136,14 @@ def worst_story(stories: list[StepStory]) -> StepStory | None:
     slowest = max(stories, key=lambda story: (story.median_ns, -story.rank)).rank
     own = [story for story in stories if story.rank == slowest]
     return min(own, key=lambda story: sum(p.duration_ns for p in story.parts if p.key in ("idle", "python")))
+
+
+def rank_bars(stories: list[StepStory]) -> list[StepBar]:
+    """The mean step of each rank as a bar, on its busiest device, in the order of the ranks."""
+    bars = []
+    for rank in sorted({story.rank for story in stories}):
+        story = worst_story([each for each in stories if each.rank == rank])
+        assert story is not None
+        parts = {part.key: part.duration_ns for part in story.parts}
+        bars.append(StepBar(rank, story.device, None, story.steps[0].start_ns, story.mean_ns, True, parts))
+    return bars

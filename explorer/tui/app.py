@@ -124,6 +124,8 @@ class ExplorerApp(App[None]):
         self.data: Data | None = None
         self.threads = threads or QuestionThreads()
         self.find: Finder = find or FindHere()
+        self.shared_window: tuple[int, int, int] | None = None
+        """Rank, start and end in ns of what the timeline and the counters show"""
         self.facts = ""
         self.error_count, self.warning_count = 0, -1
         self.crash: BaseException | None = None

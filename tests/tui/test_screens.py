@@ -18,6 +18,7 @@ from explorer.tui.widgets.heat_map import HeatMap
 from explorer.tui.widgets.plot import Plots
 from explorer.tui.widgets.sql_editor import SqlEditor
 from explorer.tui.widgets.stacked_bar import StackedBar
+from explorer.tui.widgets.step_bars import StepBars
 from explorer.tui.widgets.table import Table
 from explorer.tui.widgets.timeline import TimelineView
 from tests.tui.sample_run import START, STEP_NS
@@ -65,6 +66,27 @@ async def test_overview_drills_into_finding_source_and_step(make_app: Make) -> N
         assert app.current_mode == "timeline"
         view = app.screen.query_one(TimelineView)
         assert (view.start_ns, view.end_ns) == (START + 3 * STEP_NS, START + 4 * STEP_NS)
+
+
+async def test_overview_shows_every_step_and_every_rank_as_a_bar(make_app: Make) -> None:
+    app = make_app()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settle(pilot)
+        bars = app.screen.query_one(StepBars)
+        assert not bars.display
+        await pilot.press("b")
+        await settle(pilot)
+        assert bars.display
+        assert [bar.step for bar in bars.steps] == [0, 1, 2, 3, 4, 5]
+        await pilot.press("b")
+        await settle(pilot)
+        assert [(bar.rank, sum(bar.parts.values())) for bar in bars.steps] == [(0, STEP_NS), (1, STEP_NS)]
+        await pilot.click("#story-steps", offset=(20, 1))
+        await settle(pilot)
+        assert {bar.rank for bar in bars.steps} == {1}
+        await pilot.press("b", "b")
+        await settle(pilot)
+        assert app.screen.query_one("#findings", Table).has_focus
 
 
 async def test_overview_of_a_host_only_run_explains_the_host(make_app: Make) -> None:
@@ -252,6 +274,12 @@ async def test_memory_explains_the_peak(make_app: Make) -> None:
         assert rows == {"activation": 420 << 20, "allocated unseen": 1 << 30}
         (band,) = app.screen.query_one(Plots).bands
         assert max(v for v in band.values if v is not None) == (1 << 30) + (420 << 20)
+        await pilot.press("m")
+        assert [row["what"] for row in app.screen.query_one("#memory-lines", Table).rows] == [
+            "no module known"
+        ]
+        await pilot.press("m")
+        assert sum(r["size_bytes"] for r in app.screen.query_one("#memory-lines", Table).rows) == 420 << 20
         await pilot.press("d")
         assert "cuda:1, rank 1" in text_of(app, "#memory-title")
 
@@ -336,6 +364,30 @@ async def test_counters_are_drawn_on_the_time_of_the_steps(make_app: Make) -> No
         height = plots.band_height
         await pilot.press("plus")
         assert plots.band_height == height + 1
+
+
+async def test_counters_and_timeline_show_the_same_time(make_app: Make) -> None:
+    app = make_app(screen="timeline")
+    async with app.run_test(size=(120, 36)) as pilot:
+        await settle(pilot)
+        view = app.screen.query_one(TimelineView)
+        await pilot.press("full_stop", "full_stop", "full_stop")
+        assert view.start_ns == START + 2 * STEP_NS
+        await pilot.press("8")
+        await settle(pilot)
+        plots = app.screen.query_one(Plots)
+        assert plots.ticks == [("step 2", 0.0)]
+        assert (plots.label_cells, plots.cells) == (view.label_cells, view.cells)
+        assert len({value for value in plots.bands[0].values if value is not None}) > 1
+        await pilot.press("d")
+        await settle(pilot)
+        assert plots.ticks == [("step 3", pytest.approx(0.75))]
+        await pilot.press("2")
+        await settle(pilot)
+        assert view.start_ns == START + 2 * STEP_NS + STEP_NS // 4
+        await pilot.press("8", "z")
+        await settle(pilot)
+        assert len(plots.ticks) == 6
 
 
 async def test_sql_runs_completes_remembers_and_exports(make_app: Make, tmp_path: Path) -> None:

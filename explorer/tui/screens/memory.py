@@ -28,6 +28,12 @@ LINES = (
     Column("share_bar", "", "bar", width=8, rank=2),
     Column("blocks", "blocks", "count", width=7, rank=4),
 )
+WHOLES = {
+    "line": LINES,
+    "module": (Column("what", "Module at the peak", flex=2), *LINES[2:]),
+    "op": (Column("what", "Op at the peak", "name", flex=2), *LINES[2:]),
+}
+"""What the peak can be told apart by, with its columns."""
 CATEGORIES = (
     Column("what", "At the peak", flex=1),
     Column("size_bytes", "size", "size", width=9),
@@ -40,11 +46,12 @@ class MemoryScreen(ExplorerScreen):
 
     NAME = "memory"
     ABOUT = (
-        "Allocated memory over time, with reserved memory behind it, and what was allocated at the peak by line and "
-        "category. What the recording did not see being allocated stands as such."
+        "Allocated memory over time, with reserved memory behind it, and what was allocated at the peak by category and "
+        "by line, module or op (m changes that). What the recording did not see being allocated stands as such."
     )
     BINDINGS = [
         Binding("d", "next_device", "Device", tooltip="Next device or rank"),
+        Binding("m", "whole", "By line, module, op", tooltip="The peak by line, module or op"),
         Binding("e", "source", "Source", tooltip="Open the line in the source"),
         Binding("t", "timeline", "Timeline", tooltip="The peak on the timeline"),
     ]
@@ -53,6 +60,7 @@ class MemoryScreen(ExplorerScreen):
         super().__init__()
         self._pictures: list[MemoryPicture] = []
         self._shown = 0
+        self._whole = "line"
 
     def body(self) -> ComposeResult:
         yield Static(id="memory-title", classes="section")
@@ -123,9 +131,20 @@ class MemoryScreen(ExplorerScreen):
                 {"what": "allocated unseen", "size_bytes": picture.unseen_bytes, "share": part, "_dim": True}
             ]
         self.query_one("#memory-categories", Table).set_rows([*picture.by_category, *unseen])
-        self.query_one("#memory-lines", Table).set_rows(
-            [{**row, "share_bar": row["share"]} for row in picture.by_line]
-        )
+        self._show_peak()
+
+    def _show_peak(self) -> None:
+        picture = self._pictures[self._shown]
+        rows = {"line": picture.by_line, "module": picture.by_module, "op": picture.by_op}[self._whole]
+        table = self.query_one("#memory-lines", Table)
+        table.set_columns(WHOLES[self._whole])
+        table.set_rows([{**row, "share_bar": row["share"]} for row in rows])
+
+    def action_whole(self) -> None:
+        names = list(WHOLES)
+        self._whole = names[(names.index(self._whole) + 1) % len(names)]
+        if self._pictures:
+            self._show_peak()
 
     def action_next_device(self) -> None:
         if self._pictures:

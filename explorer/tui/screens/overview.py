@@ -44,6 +44,8 @@ LINES = (
     Column("share_bar", "", "bar", width=10, rank=2),
 )
 TOP_LINES = 30
+BARS = ("findings", "steps", "ranks")
+"""What fills the lower part of the screen: findings (with some steps where there is room), all steps, or all ranks."""
 TALL = 46
 """Lines of a terminal that has room for the costliest lines as well."""
 
@@ -54,11 +56,13 @@ class OverviewScreen(ExplorerScreen):
     NAME = "overview"
     ABOUT = (
         "What a step's time goes to, over its complete steps, and what to change first. "
-        "Enter on a finding opens its evidence; e opens its line in the source."
+        "Enter on a finding opens its evidence; e opens its line in the source. b shows every step, then every rank, as a bar; a "
+        "click on a step opens it on the timeline."
     )
     BINDINGS = [
         Binding("e", "source", "Source", tooltip="Open the line in the source"),
         Binding("d", "next_device", "Device", tooltip="Next device or rank"),
+        Binding("b", "bars", "Bars", tooltip="All steps, all ranks, or what to change"),
         Binding("h", "health", "Health", tooltip="What is missing or doubtful in the run"),
         Binding("y", "copy", "Copy", tooltip="Copy the finding"),
     ]
@@ -68,6 +72,8 @@ class OverviewScreen(ExplorerScreen):
         self._overview: Overview | None = None
         self._findings: Findings | None = None
         self._shown = 0
+        self._bars = 0
+        """Which of BARS is shown"""
 
     def body(self) -> ComposeResult:
         with Vertical(id="story"):
@@ -140,9 +146,26 @@ class OverviewScreen(ExplorerScreen):
         self.query_one(StackedBar).show(
             [BarPart(part.key, part.label, part.duration_ns, part.share) for part in story.parts]
         )
-        bars = self.query_one(StepBars)
-        bars.show(story.steps)
-        bars.set_class(not story.has_steps, "-none")
+        self._show_bars()
+
+    def _show_bars(self) -> None:
+        from explorer.analysis.step_parts import rank_bars
+
+        if self._overview is None or not self._overview.stories:
+            return
+        story, bars = self._overview.stories[self._shown], self.query_one(StepBars)
+        shown = BARS[self._bars]
+        ranks = shown == "ranks"
+        bars.show(rank_bars(list(self._overview.stories)) if ranks else story.steps, of_ranks=ranks)
+        bars.set_class(not story.has_steps and shown == "findings", "-none")
+        bars.can_focus = shown != "findings"
+        self.set_class(shown != "findings", "-bars")
+        self.set_focus(bars if bars.can_focus else self.query_one("#findings", Table))
+
+    def action_bars(self) -> None:
+        several = self._overview is not None and len({each.rank for each in self._overview.stories}) > 1
+        self._bars = (self._bars + 1) % (len(BARS) if several else len(BARS) - 1)
+        self._show_bars()
 
     def _show_findings(self, findings: Findings) -> None:
         self._findings = findings
@@ -181,6 +204,13 @@ class OverviewScreen(ExplorerScreen):
 
     @on(StepBars.Chosen)
     def _open_step(self, event: StepBars.Chosen) -> None:
+        if self._overview is not None and self.query_one(StepBars).of_ranks:
+            stories = self._overview.stories
+            place = event.bar.rank, event.bar.device
+            self._shown = next(i for i, each in enumerate(stories) if (each.rank, each.device) == place)
+            self._bars = BARS.index("steps")
+            self._show_story(stories[self._shown])
+            return
         from explorer.tui.screens.timeline import TimelineScreen
 
         screen = self.explorer.go_to("timeline")

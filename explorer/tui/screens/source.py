@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from explorer.analysis.source_view import CodeFile, LineDetail
 
 FILES = (
-    Column("file", "File", "path", flex=1),
+    Column("tree", "File", flex=1),
     Column("cost_ns", "host", "duration", width=8),
     Column("device_ns", "device", "duration", width=8, rank=1, optional=True),
 )
@@ -144,11 +144,12 @@ class SourceScreen(ExplorerScreen):
             self._open(file, line)
 
     def _show_files(self) -> None:
+        from explorer.analysis.file_tree import file_tree
         from explorer.analysis.source_view import files_of
 
         files = files_of(self._rows)
         own = [file for file in files if file["is_user"]]
-        self.query_one("#files", Table).set_rows(files if self._libraries or not own else own)
+        self.query_one("#files", Table).set_rows(file_tree(files if self._libraries or not own else own))
 
     @when_ready
     def show_line(self, file: str, line: int | None) -> None:
@@ -172,8 +173,9 @@ class SourceScreen(ExplorerScreen):
 
     @on(Table.Selected, "#files")
     def _file_chosen(self, event: Table.Selected) -> None:
-        self._open(event.row["file"], None)
-        self.set_focus(self.query_one(Code))
+        if event.row["file"] is not None:
+            self._open(event.row["file"], None)
+            self.set_focus(self.query_one(Code))
 
     @on(Code.Moved)
     def _line_chosen(self, event: Code.Moved) -> None:

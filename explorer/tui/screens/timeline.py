@@ -247,8 +247,17 @@ class TimelineScreen(ExplorerScreen):
     def _show_range(self, answer: dict[str, Any]) -> None:
         self.query_one("#detail-text", Static).update(range_text(answer, self.app.current_theme))
 
+    def on_screen_resume(self) -> None:
+        super().on_screen_resume()
+        shared, timeline = self.explorer.shared_window, self.view.timeline
+        if shared is not None and timeline is not None and shared[0] == timeline.rank:
+            self.view.show_window(*shared[1:])
+
     @on(TimelineView.Moved)
     def _moved(self) -> None:
+        if self.view.timeline is not None:
+            window = self.view.window
+            self.explorer.shared_window = self.view.timeline.rank, window.start_ns, window.end_ns
         if self.view.selected is None and self.view.range is None:
             self._show_legend()
         self._status()

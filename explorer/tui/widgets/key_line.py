@@ -10,11 +10,14 @@ from textual.widget import Widget
 from explorer.tui.commands import key_text
 from explorer.tui.theme import inks
 
+ROOMY = 200
+"""Cells from which on the minor keys stand behind the main ones."""
 ALWAYS = ("help", "command_palette", "quit")
 
 
 class KeyLine(Widget):
-    """Keys and what they do, on one line, or on two where they do not fit and the terminal is tall enough."""
+    """Keys and what they do, on one line, or on two where they do not fit and the terminal is tall enough. A click does
+    the same as the key; on the dots of what had no room, it opens the help with all of them."""
 
     DEFAULT_CSS = """
     KeyLine { dock: bottom; height: auto; max-height: 2; background: $panel; color: $foreground; }
@@ -29,19 +32,25 @@ class KeyLine(Widget):
 
     def _entries(self) -> tuple[list[tuple[str, str, DOMNode, str]], list[tuple[str, str, DOMNode, str]]]:
         own: dict[str, tuple[str, str, DOMNode, str]] = {}
+        more: dict[str, tuple[str, str, DOMNode, str]] = {}
         always: dict[str, tuple[str, str, DOMNode, str]] = {}
         for node, binding, enabled, _ in self.screen.active_bindings.values():
-            if not enabled or not binding.description or not (binding.show or binding.action in ALWAYS):
+            if not enabled or not binding.description:
                 continue
+            if binding.action.startswith("go("):
+                continue  # the list of screens shows these
             entry = (binding.key_display or key_text(binding.key), binding.description, node, binding.action)
             if binding.action in ALWAYS:
                 # The shortest key that works: q, or Ctrl+Q where letters are typed.
                 known = always.get(binding.action)
                 if known is None or len(entry[0]) < len(known[0]):
                     always[binding.action] = entry
-            else:
+            elif binding.show:
                 own.setdefault(binding.description, entry)
-        return list(own.values()), [always[name] for name in ALWAYS if name in always]
+            elif self.size.width >= ROOMY:
+                more.setdefault(binding.description, entry)
+        entries = {**own, **{title: entry for title, entry in more.items() if title not in own}}
+        return list(entries.values()), [always[name] for name in ALWAYS if name in always]
 
     def _lines(self, width: int) -> list[Text]:
         css = inks(self.app.current_theme)
@@ -67,6 +76,7 @@ class KeyLine(Widget):
             if x + length > room:
                 if len(lines) == rows:
                     lines[-1].append(" …", style=css["muted"])
+                    self._spans.append((len(lines) - 1, x, x + 2, self.app, "help"))
                     x += 2
                     break
                 lines.append(Text(no_wrap=True, end=""))

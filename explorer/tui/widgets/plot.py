@@ -16,9 +16,9 @@ from textual.strip import Strip
 
 from explorer.tui.text import fit
 from explorer.tui.theme import inks, palette_of
+from explorer.tui.widgets.timeline_canvas import label_cells
 
 _BLOCKS = " ▁▂▃▄▅▆▇█"
-LABEL_CELLS = 11
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,12 @@ class Plots(ScrollView, can_focus=True):
 
     @property
     def cells(self) -> int:
-        return max(4, self.size.width - LABEL_CELLS - 2)
+        return max(4, self.size.width - self.label_cells - 1)
+
+    @property
+    def label_cells(self) -> int:
+        """As on the timeline, so that a moment stands in the same column."""
+        return label_cells(self.size.width)
 
     def render_line(self, y: int) -> Strip:
         width, base = self.size.width, self.rich_style
@@ -134,7 +139,7 @@ class Plots(ScrollView, can_focus=True):
         front, back = _columns(band.values, self.cells), _columns(band.behind, self.cells)
         span = (band.high - band.low) or 1.0
         bottom = rows - 1 - row
-        segments = [Segment(fit(label, LABEL_CELLS - 1, "right") + " ", dim)]
+        segments = [Segment(fit(label, self.label_cells - 1, "right") + " ", dim)]
         for cell in range(self.cells):
             value, behind = front[cell], back[cell] if back else None
             eighths = 0 if value is None else round((value - band.low) / span * rows * 8) - bottom * 8
@@ -158,7 +163,7 @@ class Plots(ScrollView, can_focus=True):
             if at >= free and at + len(shown) <= self.cells:
                 cells[at : at + len(shown)] = list(shown)
                 free = at + len(shown) + 1
-        return Strip([Segment(" " * LABEL_CELLS + "".join(cells), dim)]).adjust_cell_length(width, dim)
+        return Strip([Segment(" " * self.label_cells + "".join(cells), dim)]).adjust_cell_length(width, dim)
 
     def action_move(self, by: int) -> None:
         self.cursor = max(0, min(self.cursor + by, len(self.bands) - 1))

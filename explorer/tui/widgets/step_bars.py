@@ -42,11 +42,12 @@ class StepBars(ScrollView, can_focus=False):
         super().__init__(id=id)
         self.steps: Sequence[StepBar] = ()
         self.longest_ns = 1
-        self.label_by_rank = False
+        self.of_ranks = False
 
-    def show(self, steps: Sequence[StepBar], label_by_rank: bool = False) -> None:
+    def show(self, steps: Sequence[StepBar], *, of_ranks: bool) -> None:
+        """Show a bar each; `of_ranks`: they are the mean steps of ranks."""
         self.steps = steps
-        self.label_by_rank = label_by_rank
+        self.of_ranks = of_ranks
         self.longest_ns = max((step.wall_ns for step in steps), default=1) or 1
         self.virtual_size = Size(self.size.width, len(steps))
         self.refresh()
@@ -59,7 +60,7 @@ class StepBars(ScrollView, can_focus=False):
             return Strip.blank(width, base)
         step = self.steps[index]
         dim = base + self.get_component_rich_style("bars--dim", partial=True)
-        if self.label_by_rank:
+        if self.of_ranks:
             label = f"rank {step.rank}"
         else:
             label = f"step {step.step}" if step.step is not None else "all"

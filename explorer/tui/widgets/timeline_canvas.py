@@ -31,6 +31,11 @@ NARROW = 100
 """Cells below which the labels of tracks are short."""
 
 
+def label_cells(width: int) -> int:
+    """Cells that the labels of tracks take in a terminal of this width."""
+    return 14 if width < NARROW else 22
+
+
 class TimelineCanvas(ScrollView):
     """What is shown of a timeline, and how it is drawn. Events are rows of the timeline's columns."""
 
@@ -105,7 +110,7 @@ class TimelineCanvas(ScrollView):
 
     @property
     def label_cells(self) -> int:
-        return 14 if self.size.width < NARROW else 22
+        return label_cells(self.size.width)
 
     @property
     def cells(self) -> int:
