@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from explorer.analysis.code_loop import CodeLines, CodeLoop
@@ -38,6 +39,9 @@ def check(context: RuleContext) -> Sequence[Draft]:
             ("for", "async for")
         )
         if not (takes_apart or over_rows) or taken & {line.site_id for line in loop.lines}:
+            continue
+        if _recurs(loop):
+            # Each pass computes on the result of the one before: no tensor expression replaces that.
             continue
         if draft := _draft(context, loop):
             taken |= {line.site_id for line in loop.lines}
@@ -140,6 +144,15 @@ def _carries(loop: CodeLoop) -> bool:
     for line in loop.body:
         name, equals, value = line.code.partition(" = ")
         if equals and name.isidentifier() and name in value:
+            return True
+    return False
+
+
+def _recurs(loop: CodeLoop) -> bool:
+    """Whether a line of the body hands the name it assigns to a call: `state = cell(x, state)`."""
+    for line in loop.body:
+        name, equals, value = line.code.partition(" = ")
+        if equals and name.isidentifier() and re.search(rf"\w\([^()]*\b{name}\b", value):
             return True
     return False
 
