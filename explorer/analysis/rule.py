@@ -76,7 +76,7 @@ class Rule:
     """One bottleneck.
 
     `specificity` orders causes over symptoms where two findings claim the same time: 3 names the very mistake,
-    2 a pattern, 1 a general condition. `needs` are keys of NEEDS; the rule runs only when the run has them all.
+    2 a pattern, 1 a general condition, 0 what sums all of them up. `needs` are keys of NEEDS; the rule runs only when the run has them all.
     """
 
     name: str

@@ -9,6 +9,9 @@ from dataclasses import dataclass, field
 from explorer.model.neuron_schema import official_tables, table_name
 
 _PARQUET = re.compile(r"^([A-Za-z][A-Za-z0-9]*(?:_[A-Za-z]\w*?)?)(?:_(\d+))?\.parquet$")
+_FRAMEWORK = re.compile(r"^(trace|neuron_framework_trace_rank_.*|.*\.pt\.trace)\.json(\.gz)?$")
+"""Traces of the framework: TorchNeuron's own, and those that torch.profiler writes beside them (vLLM's workers)."""
+
 _VERSION = re.compile(r"^(.+)@([\w.-]+)$")
 _MAX_DEPTH = 12
 SYSTEM_TABLES = frozenset(
@@ -139,7 +142,7 @@ def find_artefacts(root: str) -> Artefacts:
                 raw.neff.append(path)
             elif file in ("trace_info.pb", "ntrace.pb", "cpu_util.pb", "host_mem.pb"):
                 raw.runtime.append(path)
-            elif file == "trace.json" or file.startswith("neuron_framework_trace_rank_"):
+            elif _FRAMEWORK.match(file):
                 raw.framework.append(path)
     return Artefacts(root, _latest(profiles), raw)
 

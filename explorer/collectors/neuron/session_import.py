@@ -125,6 +125,15 @@ def import_rank(
     for artefacts in found:
         for kind, message, remedy in artefacts.raw.faults():
             writer.health(kind, "warning", 1, message, remedy)
+        if artefacts.raw.framework and not result.ranks:
+            count = len(artefacts.raw.framework)
+            writer.health(
+                "neuron_framework_traces",
+                "info",
+                count,
+                f"{count} traces of the framework lie beside the profiles (the first: {artefacts.raw.framework[0]}); they were not read with them.",
+                "Import them by themselves for their ops and annotations.",
+            )
     result.events += RankImport(plan, writer, project_root).run()
     result.rows += writer.manifest.counts["source_total"]
     result.lost += len(writer.manifest.losses) + writer.manifest.counts["quarantine"]

@@ -159,6 +159,31 @@ def test_late_triggers(tmp_path: Path) -> None:
     assert not _find(run, "neuron_late_triggers", delay_ns=13_001)
 
 
+def test_low_tensor_engine_use(planted: tuple[Story, Run]) -> None:
+    story, run = planted
+    (finding,) = _find(run, "neuron_tensor_use")
+    start, end = story.window
+    rooms = {}
+    for core in (0, 1):
+        packets = [span for (where, _), spans in story.packets.items() if where == core for span in spans]
+        engines = [length(story.engines[core, name]) for name in ("Tensor", "Vector", "Scalar", "GpSimd")]
+        rooms[core] = end - start - max(length(packets), *engines)
+    worst = max(rooms, key=lambda core: rooms[core])
+    assert finding.saving.high == rooms[worst]
+    assert finding.title == f"The Tensor engine of neuron:0 core {worst} stands still most of the time"
+    assert finding.lines
+    share = length(story.engines[worst, "Tensor"]) / (end - start)
+    assert not _find(run, "neuron_tensor_use", active_share=share)
+
+
+def test_low_tensor_use_is_a_symptom_of_what_explains_it(planted: tuple[Story, Run]) -> None:
+    _, run = planted
+    found = find(run, rules=list(RULES.values()), replay=False)
+    assert "neuron_tensor_use" not in [finding.rule for finding in found]
+    (cause,) = [finding for finding in found if any("neuron_tensor_use" in each for each in finding.symptoms)]
+    assert cause.rule == "neuron_small_dma"
+
+
 def test_idle_core(planted: tuple[Story, Run]) -> None:
     story, run = planted
     (finding,) = _find(run, "neuron_idle_core", idle_share=0.001)
