@@ -116,6 +116,7 @@ def import_trace(
     items = _pair(items)
     with new_run(directory, add=options.add) as place:
         report = ImportReport(place.directory, skipped=inputs.skipped if not inputs.named else [])
+        report.skipped += _raw_neuron(inputs.directories)
         held = finished_ranks(place.building) if options.add else set()
         _assign_ranks(items, options, held)
         items = _new_items(items, held, report)
@@ -138,6 +139,15 @@ def _neuron_session(paths: list[str | os.PathLike[str]]) -> list[str] | None:
     from explorer.collectors.neuron.session_import import session_roots
 
     return session_roots(paths)
+
+
+def _raw_neuron(directories: list[str]) -> list[tuple[str, str]]:
+    """Raw Neuron artefacts beside the traces of a directory (a vLLM server leaves both): named with what reads them."""
+    from explorer.collectors.neuron.layout import find_artefacts
+    from explorer.collectors.neuron.session_import import no_profile
+
+    found = [find_artefacts(directory) for directory in directories]
+    return [(artefacts.root, str(no_profile(artefacts))) for artefacts in found if artefacts.raw]
 
 
 def _import_session(
