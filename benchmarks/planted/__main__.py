@@ -1,4 +1,4 @@
-"""The planted-bottleneck benchmark: python -m benchmarks.planted [NAME ...] [--json FILE] [--rounds N]
+"""The planted-bottleneck benchmark: python -m benchmarks.planted [NAME ...] [--json FILE] [--page FILE] [--rounds N]
 
 Records each program, runs the rules and prints: was the planted fault named among the first three findings, at its exact
 line, and how far the predicted saving is from the measured one; for clean programs, whether anything was raised above low.
@@ -18,12 +18,14 @@ from benchmarks.planted.cases import clean_cases, planted_cases
 from benchmarks.planted.device_cases import CASES
 from benchmarks.planted.measure import RECORDS, ROUNDS, Outcome, measure
 from benchmarks.planted.measure_device import measure_device
+from benchmarks.planted.page import page
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="benchmarks.planted", description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", help="only these programs")
     parser.add_argument("--json", help="write the rows here")
+    parser.add_argument("--page", help="write docs/performance/planted.md here (all programs)")
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--records", type=int, default=RECORDS, help="recordings of each program")
     parser.add_argument(
@@ -32,6 +34,7 @@ def main() -> int:
     parser.add_argument("--keep", help="keep the runs in this directory")
     parser.add_argument("--verbose", action="store_true", help="print every finding")
     arguments = parser.parse_args()
+    load_before = os.getloadavg()[0]
     torch.set_num_threads(1)
     cases = [*planted_cases(), *clean_cases()]
     if arguments.names:
@@ -67,6 +70,17 @@ def main() -> int:
         print(summary(held_out))
     recalled, exact = sum(result.recalled for result in device), sum(result.exact_line for result in device)
     print(f"accelerator runs written by hand: recall {recalled}/{len(device)}, line {exact}/{len(device)}")
+    if arguments.page:
+        text = page(
+            outcomes,
+            device,
+            records=arguments.records,
+            rounds=arguments.rounds,
+            clock=arguments.clock,
+            load_before=load_before,
+        )
+        with open(arguments.page, "w", encoding="utf-8") as file:
+            file.write(text)
     if arguments.json:
         with open(arguments.json, "w", encoding="utf-8") as file:
             json.dump([_record(outcome) for outcome in outcomes], file, indent=1)
