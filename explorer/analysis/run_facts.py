@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from explorer.analysis.run import Run
+
+_CACHED = re.compile(r"[0-9a-f]{32}")
+"""Directories of imports in the cache, wherever the cache lies."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +97,7 @@ def _name(run: Run) -> str:
     directory = reader.directory
     inputs = [each.get("path") for manifest in reader.manifests.values() for each in manifest.inputs]
     known = [path for path in inputs if isinstance(path, str)]
-    if f"{os.sep}.cache{os.sep}" in directory and known:
+    if _CACHED.fullmatch(os.path.basename(directory)) and known:
         return _short(known[0]) + (f" and {len(known) - 1} more" if len(known) > 1 else "")
     return _short(directory)
 

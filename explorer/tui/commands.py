@@ -28,6 +28,8 @@ _KEYS = {
     "full_stop": ".",
     "comma": ",",
     "colon": ":",
+    "backspace": "Backspace",
+    "apostrophe": "'",
     "escape": "Esc",
     "enter": "Enter",
     "space": "Space",
@@ -65,7 +67,7 @@ def described_bindings(app: App[Any], screen: Screen[Any]) -> list[tuple[str, st
     """(where it works, keys, what it does) of every binding of a screen, keys of one action together."""
     found: dict[tuple[str, str, str], list[str]] = {}
     for owner, node in owners(app, screen):
-        for binding in _own(node):
+        for binding in own_bindings(node):
             if binding.description and not binding.system:
                 keys = found.setdefault((owner, binding.action, binding.tooltip or binding.description), [])
                 if (text := binding.key_display or key_text(binding.key)) not in keys:
@@ -73,7 +75,7 @@ def described_bindings(app: App[Any], screen: Screen[Any]) -> list[tuple[str, st
     return [(owner, " ".join(keys), description) for (owner, _, description), keys in found.items()]
 
 
-def _own(node: DOMNode) -> Iterable[Binding]:
+def own_bindings(node: DOMNode) -> Iterable[Binding]:
     """Bindings declared by our classes, not those of the library's base classes."""
     declared: set[str] = set()
     for base in type(node).__mro__:
@@ -93,7 +95,7 @@ class ActionCommands(Provider):
         focused = self.screen.focused
         nodes: list[tuple[str, DOMNode]] = [("", focused)] if focused is not None else []
         for _, node in [*nodes, *owners(self.app, self.screen)]:
-            for binding in _own(node):
+            for binding in own_bindings(node):
                 title = binding.tooltip or binding.description
                 if title and (title, binding.action) not in seen:
                     seen.add((title, binding.action))

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING, cast
 
 from textual.widgets import Input, Static
 
 from explorer.tui.app import ExplorerApp
 from explorer.tui.screenshot import settle
 from explorer.tui.widgets.timeline import TimelineView
-from explorer.tui.widgets.timeline_ruler import ruler_ticks
+from explorer.tui.widgets.timeline_rows import BETWEEN_TRACKS, Row, places_of
+from explorer.tui.widgets.timeline_ruler import ruler_ticks, steps_line
+from explorer.tui.widgets.timeline_window import TimeWindow
 from tests.tui.sample_run import START, STEP_NS
+
+if TYPE_CHECKING:
+    from explorer.analysis.timeline import Lane, TimelineTrack
 
 Make = Callable[..., ExplorerApp]
 
@@ -247,3 +253,22 @@ def test_ticks_are_round_and_inside() -> None:
     ticks = ruler_ticks(3_100_000, 10_000_000, 100)
     assert [time_ns for time_ns, _ in ticks] == [4_000_000, 6_000_000, 8_000_000, 10_000_000, 12_000_000]
     assert ticks[0][1] == "4.00 ms"
+
+
+def test_a_step_that_began_before_the_window_is_named() -> None:
+    window = TimeWindow(0, 1000)
+    window.show(200, 300)
+    steps = [{"step": 4, "start_ns": 0, "duration_ns": 250}, {"step": 5, "start_ns": 250, "duration_ns": 700}]
+    line = steps_line(window, 40, steps, [275])
+    assert line.startswith("step 4")
+    assert line[20:27] == "│step 5"
+    assert line[30] == "◆"
+
+
+def test_rows_take_the_room_there_is() -> None:
+    track = cast("TimelineTrack", None)
+    lane = cast("Lane", None)
+    rows = [Row(track, lane, True), Row(track, lane, False), Row(track, lane, True)]
+    assert places_of(rows, 3) == [(0, 0), (1, 0), (2, 0)]
+    assert places_of(rows, 4) == [(0, 0), (1, 0), BETWEEN_TRACKS, (2, 0)]
+    assert [len(places_of(rows, height)) for height in (6, 7, 9, 10, 70)] == [4, 7, 7, 10, 10]

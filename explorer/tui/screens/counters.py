@@ -92,7 +92,10 @@ class CountersScreen(ExplorerScreen):
         span = units.duration(picture.end_ns - picture.start_ns)
         first = units.duration(picture.start_ns - picture.low_ns)
         part = f" from {first}" if self.window.span_ns < picture.high_ns - picture.low_ns else ""
-        title.append(f"   {where}{len(picture.series)} over {span}{part}", style=f"not bold {css['muted']}")
+        if picture.series:
+            title.append(
+                f"   {where}{len(picture.series)} over {span}{part}", style=f"not bold {css['muted']}"
+            )
         self.query_one("#counters-title", Static).update(title)
         ticks = [(f"step {step}", share) for step, share in picture.steps]
         self.query_one(Plots).show([_band(series) for series in picture.series], ticks)

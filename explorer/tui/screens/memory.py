@@ -100,7 +100,8 @@ class MemoryScreen(ExplorerScreen):
         pieces = []
         if summary["peak_reserved_bytes"]:
             pieces.append(f"reserved {units.size(summary['peak_reserved_bytes'])}")
-        pieces.append(f"grew by {units.size(summary['growth_bytes'])}")
+        growth = summary["growth_bytes"] or 0
+        pieces.append(f"{'grew' if growth >= 0 else 'shrank'} by {units.size(abs(growth))}")
         pieces.append(
             f"{units.count(summary['allocations'])} allocations of {units.size(summary['churn_bytes'])}"
         )

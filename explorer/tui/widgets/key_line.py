@@ -7,7 +7,7 @@ from textual import events
 from textual.dom import DOMNode
 from textual.widget import Widget
 
-from explorer.tui.commands import key_text
+from explorer.tui.commands import key_text, own_bindings
 from explorer.tui.theme import inks
 
 ROOMY = 200
@@ -47,7 +47,7 @@ class KeyLine(Widget):
                     always[binding.action] = entry
             elif binding.show:
                 own.setdefault(binding.description, entry)
-            elif self.size.width >= ROOMY:
+            elif self.size.width >= ROOMY and any(binding is each for each in own_bindings(node)):
                 more.setdefault(binding.description, entry)
         entries = {**own, **{title: entry for title, entry in more.items() if title not in own}}
         return list(entries.values()), [always[name] for name in ALWAYS if name in always]

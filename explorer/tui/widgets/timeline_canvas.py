@@ -218,7 +218,7 @@ class TimelineCanvas(ScrollView):
             picture = paint_lane(self.timeline, row.lane, self.start_ns, self.end_ns, self.cells, colors)
             self._pictures[key] = picture
         emphasised = {event for event in (self.selected, *(self.linked or ())) if event is not None}
-        overlay = self._overlay(index + 0.25 * line)
+        overlay = self._overlay(index + 0.1 * line)
         return picture.segments(
             colors, emphasised, self.matches, overlay, self._range_cells(), named=line == 0
         )

@@ -30,10 +30,10 @@ def draw_lines(
 
 
 def draw_arrow(overlay: Overlay, arrow: Arrow, at: float, cells: int, color: str) -> None:
-    """The arrow on the line at `at` (a row index, with a fraction between rows): down or up from the launching call,
+    """The arrow on the line at `at` (a row index, less than half more on its further lines, half less before it): down or up from the launching call,
     then along the lane to the event it started."""
     top, bottom = sorted((arrow.from_row, arrow.to_row))
-    if not top <= at <= bottom + 0.25:
+    if not top <= at < bottom + 0.5:
         return
     if at != arrow.to_row:
         if top < at < bottom:

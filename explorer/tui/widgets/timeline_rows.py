@@ -47,10 +47,10 @@ def rows_of(timeline: Timeline, collapsed: Collection[int], words: str) -> list[
 def places_of(rows: Sequence[Row], height: int) -> list[tuple[int, int]]:
     """For every line of the picture the index of its row, and which line of the row it is.
 
-    Few lanes stand two lines high and apart by track; many stand close.
+    Few lanes stand up to three lines high and apart by track; many stand close.
     """
     tracks = sum(row.first for row in rows)
-    tall = 2 if 2 * len(rows) + tracks - 1 <= height else 1
+    tall = next((tall for tall in (3, 2) if tall * len(rows) + tracks - 1 <= height), 1)
     apart = tall * len(rows) + tracks - 1 <= height
     places: list[tuple[int, int]] = []
     for index, row in enumerate(rows):

@@ -41,7 +41,7 @@ def steps_line(
     for step in steps:
         first = window.cell_of(step["start_ns"], cells)
         end = window.cell_of(step["start_ns"] + step["duration_ns"], cells)
-        if end < 0 or first > cells or first < last:
+        if end < 0 or first > cells or max(first, 0) < last:
             continue
         room = min(end, cells) - max(first, 0)
         text = f"step {step['step']}"
