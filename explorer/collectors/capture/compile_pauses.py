@@ -5,21 +5,23 @@ What the compiler takes stays with the line that called the compiled function.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
+from explorer.collectors.capture import guard
 from explorer.collectors.capture.import_watch import ImportWatch
 
 
 class CompilePauses:
-    """Calls `begin` when Dynamo starts to compile and `end` when that is over, once for nested compilations."""
+    """Calls `begin` on a thread that starts to compile and `end` when that is over, once for nested compilations."""
 
     def __init__(self, begin: Callable[[], None], end: Callable[[], None]) -> None:
         self._begin = begin
         self._end = end
-        self._depth = 0
+        self._inside = threading.local()
         self._undo: list[tuple[Any, Any]] = []
         self._watch = ImportWatch("torch._dynamo.callback", self._install)
 
@@ -41,16 +43,17 @@ class CompilePauses:
 
         @contextmanager
         def install_callbacks(*args: Any, **kwargs: Any) -> Iterator[None]:
-            self._depth += 1
-            if self._depth == 1:
-                self._begin()
+            nested = getattr(self._inside, "compilation", False)
+            if not nested:
+                self._inside.compilation = True
+                guard.quietly(self._begin)
             try:
                 with original(*args, **kwargs):
                     yield
             finally:
-                self._depth -= 1
-                if self._depth == 0:
-                    self._end()
+                if not nested:
+                    self._inside.compilation = False
+                    guard.quietly(self._end)
 
         handler.install_callbacks = install_callbacks
         self._undo.append((handler, install_callbacks))

@@ -11,6 +11,7 @@ given functions (flex_attention) counts as much as all nodes of those together.
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import os
 import re
@@ -29,6 +30,9 @@ from explorer.collectors.capture.import_watch import ImportWatch
 
 GRAPH_CALL = re.compile(r"## Call CompiledFxGraph (\S+) ##")
 _HANDLE = re.compile(r"# \[Provenance debug handles\] (\S+)")
+_KERNEL_CALL = re.compile(r"^ +(?:stream\d+_)?((?:cpp|triton|extern_kernels)[\w.]+)\(", re.MULTILINE)
+"""A call of a kernel in the code that Inductor generates."""
+
 _TEMPLATE = re.compile(r"graph_\d+_kernel")
 """The range of a kernel made from a C++ template (flex_attention, GEMM), which is named before the kernel is."""
 
@@ -49,6 +53,8 @@ class CompileRecorder:
     def __init__(self, fx: FxLines) -> None:
         self._fx = fx
         self.graphs: dict[str, Graph] = {}
+        self.early: dict[str, list[str]] = {}
+        """By cache key, the kernels of graphs that were compiled before: their lines were not kept."""
         self._events: list[HostEvent] = []
         self._seen_us = 0
         self._undo: list[tuple[Any, str, Any, Any]] = []
@@ -74,6 +80,7 @@ class CompileRecorder:
             for variable in ("INDUCTOR_PROVENANCE", "TORCHINDUCTOR_CPP_ENABLE_KERNEL_PROFILE"):
                 self._environment[variable] = os.environ.get(variable)
                 os.environ.setdefault(variable, "1")
+        self._find_early()
         for watch in self._watches:
             watch.start()
 
@@ -123,6 +130,16 @@ class CompileRecorder:
 
         owner.post_compile = post_compile
         self._undo.append((owner, "post_compile", post_compile, original))
+
+    def _find_early(self) -> None:
+        module = sys.modules.get("torch._inductor.output_code")
+        if module is None:
+            return
+        kind = module.CompiledFxGraph
+        for graph in [thing for thing in gc.get_objects() if type(thing) is kind]:
+            source = getattr(graph, "source_code", None) or ""
+            names = list(dict.fromkeys(_KERNEL_CALL.findall(source)))
+            self.early[str(getattr(graph, "_fx_graph_cache_key", ""))] = names
 
     def _keep(self, compiled: Any, backward: bool) -> None:
         text = getattr(compiled, "inductor_provenance_stack_traces_str", None)

@@ -17,13 +17,15 @@ I64 = npt.NDArray[np.int64]
 @dataclass(slots=True)
 class CompiledRows:
     """`rows` got a line from provenance: `sites` the one with the largest share, `shared` whether there are several;
-    `shares` lists (row, site, share) for those. `unknown` are rows inside graphs whose provenance is not known."""
+    `shares` lists (row, site, share) for those. `unknown` are rows inside graphs whose provenance is not known; `kernels`
+    names what a graph runs that was compiled before recording, by the row of its call."""
 
     rows: list[int] = field(default_factory=list)
     sites: list[int] = field(default_factory=list)
     shared: list[bool] = field(default_factory=list)
     shares: list[tuple[int, int, float]] = field(default_factory=list)
     unknown: list[int] = field(default_factory=list)
+    kernels: dict[int, list[str]] = field(default_factory=dict)
 
 
 def compiled_rows(
@@ -41,6 +43,9 @@ def compiled_rows(
     sites_of: dict[tuple[str, str], list[tuple[int, float]]] = {}
     for row, key in calls.items():
         graph = recorder.graphs.get(key)
+        if graph is None and key in recorder.early:
+            result.kernels[row] = recorder.early[key]
+            result.unknown.append(row)
         top: list[int] = []
         for child in children.get(row, []):
             # The generated wrapper may have a range of its own around the kernels.

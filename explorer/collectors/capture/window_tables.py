@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -158,6 +159,9 @@ def build_window(
         # Without provenance only the line that calls the compiled function is known.
         is_coarse[kernels.unknown] = True
         shares = kernels.shares
+        for row, kernel_names in kernels.kernels.items():
+            known = json.loads(attributes[pick[row]] or "{}")
+            attributes[pick[row]] = json.dumps(known | {"kernels": kernel_names})
     where = {old: new for new, old in enumerate(pick)}
     for at, event in enumerate(extra):
         if event.line is not None:

@@ -59,8 +59,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("compiled")
 
 
-@pytest.fixture(scope="module", params=["run", "run with graphs from the cache"])
+@pytest.fixture(scope="module", params=["run", "warm"])
 def run(folder: Path, request: pytest.FixtureRequest) -> RunReader:
+    """The first one compiles; the second one takes its graphs from the cache, and has compiled before recording began."""
     directory = folder / request.param
     (folder / "program.py").write_text(PROGRAM)
     environment = {
@@ -70,7 +71,7 @@ def run(folder: Path, request: pytest.FixtureRequest) -> RunReader:
         "PYTHONPATH": str(Path(__file__).resolve().parents[3]),
     }
     done = subprocess.run(
-        [sys.executable, str(folder / "program.py"), str(directory)],
+        [sys.executable, str(folder / "program.py"), str(directory), request.param],
         capture_output=True,
         text=True,
         timeout=280,
@@ -118,6 +119,18 @@ def test_kernels_have_the_lines_they_compute(run: RunReader) -> None:
     # Guards, wrappers and helpers that the compiler generates are nobody's source.
     user_files = {os.path.basename(row["file"]) for row in sites.values() if row["is_user"]}
     assert user_files == {"program.py"}
+
+
+def test_graphs_compiled_before_recording_are_known_by_their_function_and_their_kernels(
+    run: RunReader,
+) -> None:
+    if not run.location.root.endswith("warm"):
+        pytest.skip("this run compiled everything itself")
+    sites = {row["site_id"]: row for row in run.read("sites").to_pylist()}
+    early = next(at for at, text in enumerate(PROGRAM.splitlines(), 1) if text.startswith("def early"))
+    calls = [e for e in run.read("events").to_pylist() if "kernels" in (e["attributes"] or "")]
+    assert [(sites[e["site_id"]]["line"], e["precision"]) for e in calls] == [(early, "coarse")]
+    assert [name.startswith("cpp_fused_") for name in json.loads(calls[0]["attributes"])["kernels"]] == [True]
 
 
 def test_every_step_is_compiled_work_from_the_first_on(run: RunReader) -> None:
