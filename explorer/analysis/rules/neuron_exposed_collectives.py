@@ -19,9 +19,9 @@ def check(context: RuleContext) -> Sequence[Draft]:
         return []
     place = scope.place(core)
     evidence, _ = context.evidence(
-        "{operations} collectives take {collective_ns} on "
+        "Time of {operations} collectives on "
         + name_of(core)
-        + "; during {exposed_ns} of that no engine computes.",
+        + ": {collective_ns}; during {exposed_ns} of that no engine computes.",
         f"""SELECT (SELECT count(*) FROM neuron.CcOp WHERE {scope.profile(core)}) AS operations,
   (SELECT coalesce(sum(duration_ns), 0)::BIGINT FROM neuron_overlap WHERE {scope.profile(core)} AND core = -1 AND collective) AS collective_ns,
   (SELECT coalesce(sum(duration_ns), 0)::BIGINT FROM neuron_exposed WHERE {place} AND kind = 'collective') AS exposed_ns""",

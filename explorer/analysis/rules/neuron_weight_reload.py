@@ -38,7 +38,7 @@ def check(context: RuleContext) -> Sequence[Draft]:
     core = found[1]
     names = next(listed for _, each, listed in candidates if each is core)
     evidence, row = context.evidence(
-        "{tensors} tensors are loaded {repeat} times on average: {loaded_bytes} for {unique_bytes} of data, the most for {worst}.",
+        "Loads of {tensors} tensors, {repeat} times each on average: {loaded_bytes} for {unique_bytes} of data, the most for {worst}.",
         f"""SELECT count(DISTINCT variable_name) AS tensors, sum(load_to_sbuf_total_size_bytes) / nullif(sum(size), 0) AS repeat,
   sum(load_to_sbuf_total_size_bytes)::BIGINT AS loaded_bytes, sum(size)::BIGINT AS unique_bytes,
   arg_max(variable_name, load_to_sbuf_total_size_bytes) AS worst
