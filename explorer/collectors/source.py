@@ -49,6 +49,10 @@ class Source:
         """The decompressed content. Raises InputError over a limit, and Damaged where the rest cannot be decompressed."""
         return _limited(self, _BLOCKS[self.container](self, block_bytes))
 
+    def blocks_from(self, offset: int, block_bytes: int = BLOCK_BYTES) -> Iterator[bytes]:
+        """The content of a plain file from a byte offset on. Raises InputError over a limit."""
+        return _limited(self, _plain(self, block_bytes, offset))
+
 
 class Damaged(Exception):
     """The container is cut off or corrupt from here on; what came before is good."""
@@ -149,8 +153,9 @@ def _limited(source: Source, blocks: Iterator[bytes]) -> Iterator[bytes]:
         yield block
 
 
-def _plain(source: Source, block_bytes: int) -> Iterator[bytes]:
+def _plain(source: Source, block_bytes: int, offset: int = 0) -> Iterator[bytes]:
     with open(source.path, "rb") as file:
+        file.seek(offset)
         while block := file.read(block_bytes):
             yield block
 

@@ -37,7 +37,7 @@ def find_rank(source: Source) -> tuple[int | None, str]:
 
 def import_source(source: Source, writer: RunWriter, options: ImportOptions) -> None:
     """Read one trace into the writer's rank. Raises InputError when it is no trace or holds nothing readable."""
-    text = TraceText(source.blocks())
+    text = TraceText(source.blocks(), reopen=source.blocks_from if source.container == "plain" else None)
     spool = Spool()
     try:
         with Reader(source, options) as reader:

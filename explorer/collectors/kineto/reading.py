@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from contextlib import suppress
+from functools import partial
 from types import TracebackType
 from typing import Any
+
+import msgspec
 
 from explorer.collectors.kineto.group import Written, write_group
 from explorer.collectors.kineto.light import Distilled, LightGatherer, LightRows, distil
@@ -64,6 +68,7 @@ class Reader:
         self._container = source.container
         self._file = source.path if source.container == "plain" and os.path.isfile(source.path) else None
         self._workers: Workers | None = None
+        self._ahead = self._count + 1 if self._count else 0
 
     def __enter__(self) -> Reader:
         if self._count:
@@ -90,18 +95,43 @@ class Reader:
         return gatherer.finish()
 
     def _distilled(self, text: TraceText, spool: Spool) -> Iterator[Distilled]:
-        if self._workers is None:
-            for number, chunk in enumerate(text.chunks()):
-                rows = read_rows(chunk.text)
-                if self._in_memory:
-                    spool.chunks.append(rows)
-                else:
-                    store(rows, spool.path(number))
-                    spool.chunks.append(spool.path(number))
-                yield distil(rows)
-            return
-        calls = (self._call(chunk, spool) for chunk in text.chunks())
-        yield from self._in_order(calls)
+        """The light part of every chunk, in order; workers are a few chunks ahead, so that memory stays bounded."""
+        chunks = text.chunks()
+        waiting: deque[tuple[Chunk, Callable[[], Distilled]]] = deque()
+        while True:
+            while len(waiting) <= self._ahead and (chunk := next(chunks, None)) is not None:
+                waiting.append((chunk, self._begin(chunk, spool)))
+            if not waiting:
+                return
+            chunk, result = waiting.popleft()
+            try:
+                distilled = result()
+            except (msgspec.DecodeError, RecursionError):
+                if chunk.checked:
+                    raise
+                # Their places in the spool are taken again, so nobody may still write there.
+                for _, other in waiting:
+                    with suppress(msgspec.DecodeError, RecursionError):
+                        other()
+                waiting.clear()
+                del spool.chunks[len(spool.counts) :]
+                chunks = text.again_from(chunk)
+                continue
+            yield distilled
+
+    def _begin(self, chunk: Chunk, spool: Spool) -> Callable[[], Distilled]:
+        """Start decoding a chunk into the spool; the call gives its light part."""
+        if self._workers is not None:
+            return self._workers.submit(*self._call(chunk, spool)).result
+        return partial(self._decode, chunk.text, spool)
+
+    def _decode(self, text: bytes, spool: Spool) -> Distilled:
+        rows = read_rows(text)
+        if self._in_memory:
+            spool.chunks.append(rows)
+        else:
+            store(rows, self._place(spool))
+        return distil(rows)
 
     def _call(self, chunk: Chunk, spool: Spool) -> tuple[Any, ...]:
         if self._file is not None and chunk.verbatim:

@@ -17,6 +17,8 @@ EVENT_START = re.compile(
 MERGE_PIECES = 6
 """An event is cut at most into so many pieces by objects inside it that look like event starts."""
 _SEPARATORS = b" \t\r\n,"
+_MEMBER = re.compile(rb'\s*,\s*"[^"]*"\s*:')
+_END = re.compile(rb"\s*\}?[\s\0]*\Z")
 _TRAILING = re.compile(r"trailing characters \(byte (\d+)\)")
 
 
@@ -67,7 +69,7 @@ def salvage(text: bytes, offset: int, *, at_end: bool) -> Salvaged:
         result.lost.append(Lost(offset, before, "not_an_event"))
     index = 0
     while index < len(starts):
-        step = _read(text, bounds, index, offset, result)
+        step = _read(text, bounds, index, offset, result, at_end)
         if result.closed_at is not None:
             return result
         if step:
@@ -90,7 +92,7 @@ def salvage(text: bytes, offset: int, *, at_end: bool) -> Salvaged:
     return result
 
 
-def _read(text: bytes, bounds: list[int], index: int, offset: int, result: Salvaged) -> int:
+def _read(text: bytes, bounds: list[int], index: int, offset: int, result: Salvaged, at_end: bool) -> int:
     """Read the event that starts at `bounds[index]`; the number of pieces it took, or 0."""
     most = min(MERGE_PIECES, len(bounds) - 1 - index)
     for mend in (False, True):
@@ -98,6 +100,8 @@ def _read(text: bytes, bounds: list[int], index: int, offset: int, result: Salva
             start = bounds[index]
             piece = text[start : bounds[index + count]].rstrip(_SEPARATORS)
             pieces, end = _strict(piece)
+            if end is not None and not _ends_array(text, start + end + 1, at_end):
+                continue
             if pieces is not None:
                 result.pieces += pieces
                 if end is not None:
@@ -109,7 +113,10 @@ def _read(text: bytes, bounds: list[int], index: int, offset: int, result: Salva
             if (mended := repair(piece)) is not None:
                 result.mend(*mended, offset + start)
                 return count
-            if (closing := _closing(piece)) and (mended := repair(piece[:closing])) is not None:
+            closing = _closing(piece)
+            if closing and not _ends_array(text, start + piece.index(b"]", closing) + 1, at_end):
+                continue
+            if closing and (mended := repair(piece[:closing])) is not None:
                 result.mend(*mended, offset + start)
                 result.closed_at = start + piece.index(b"]", closing)
                 result.consumed = result.closed_at + 1
@@ -130,6 +137,12 @@ def _strict(piece: bytes) -> tuple[list[bytes] | None, int | None]:
         return [bytes(raw) for raw in _RAWS.decode(b"[" + piece[: end + 1])], end
     except (msgspec.DecodeError, RecursionError):
         return None, None
+
+
+def _ends_array(text: bytes, place: int, at_end: bool) -> bool:
+    """Whether a bracket before `place` can end the events: another member of the whole follows, or nothing. The bracket of a
+    list inside a damaged event is followed by the rest of that event."""
+    return _MEMBER.match(text, place) is not None or (at_end and _END.match(text, place) is not None)
 
 
 def _closing(piece: bytes) -> int | None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
 from explorer.collectors.kineto.repair import repair
-from explorer.collectors.kineto.salvage import Lost, Salvaged, salvage
+from explorer.collectors.kineto.salvage import EVENT_START, Lost, Salvaged, salvage
 from explorer.collectors.source import Damaged
 from explorer.model.errors import InputError
 
@@ -23,6 +23,7 @@ _RAWS = msgspec.json.Decoder(list[msgspec.Raw])
 _EVENTS_KEY = re.compile(rb'"traceEvents"\s*:\s*\[')
 _TRAILING = re.compile(r"trailing characters \(byte (\d+)\)")
 _BOUNDARY = re.compile(rb"\}\s*,")
+_BETWEEN = re.compile(rb"\}\s*,\s*")
 _SEPARATORS = b" \t\r\n,\0"
 _BOM = b"\xef\xbb\xbf"
 
@@ -30,11 +31,12 @@ _BOM = b"\xef\xbb\xbf"
 @dataclass(frozen=True, slots=True)
 class Chunk:
     """Whole events as the inside of a strict JSON array. `offset` is the byte offset in the decompressed source; with
-    `verbatim`, the source holds `text` there unchanged."""
+    `verbatim`, the source holds `text` there unchanged. One that is not `checked` only looks like that."""
 
     offset: int
     text: bytes
     verbatim: bool = False
+    checked: bool = True
 
 
 @dataclass
@@ -43,10 +45,14 @@ class TraceText:
 
     `container` is object or array; `closed` tells whether the events array ended; everything is complete once
     `chunks()` is exhausted.
+
+    Where `reopen` gives the source's blocks from any byte offset, chunks are cut where events seem to meet, and whoever
+    decodes them finds out: where one is no JSON, `again_from` it gives chunks that are checked.
     """
 
     blocks: Iterator[bytes]
     chunk_bytes: int = CHUNK_BYTES
+    reopen: Callable[[int], Iterator[bytes]] | None = None
     container: str = ""
     closed: bool = False
     top_level: dict[str, Any] = field(default_factory=dict)
@@ -60,6 +66,20 @@ class TraceText:
         self._buffer = b""
         self._offset = 0
         self._ended = False
+        self._trusting = self.reopen is not None
+        self._opened: tuple[dict[str, Any], Counter[str], int | None] = ({}, Counter(), None)
+
+    def again_from(self, chunk: Chunk) -> Iterator[Chunk]:
+        """The chunks from an unchecked one on, cut anew and checked; what was found out behind its start is forgotten."""
+        assert self.reopen is not None
+        self.blocks = self.reopen(chunk.offset)
+        self._buffer, self._offset, self._ended, self._trusting = b"", chunk.offset, False, False
+        self.bytes_read = chunk.offset
+        top_level, repairs, self.first_repair = self._opened
+        self.top_level, self.repairs = dict(top_level), Counter(repairs)
+        self.lost.clear()
+        self.damage = ""
+        return self._rest()
 
     def _more(self, wanted: int) -> None:
         """Fill the buffer to `wanted` bytes, or to the end of the input."""
@@ -87,6 +107,12 @@ class TraceText:
     def chunks(self) -> Iterator[Chunk]:
         """Raises InputError when the text is no JSON, or holds no events array."""
         self._open()
+        if self.lost:
+            self._trusting = False
+        self._opened = (dict(self.top_level), Counter(self.repairs), self.first_repair)
+        yield from self._rest()
+
+    def _rest(self) -> Iterator[Chunk]:
         while True:
             yield from self._events()
             if self.container == "array":
@@ -173,6 +199,13 @@ class TraceText:
             if self._ended and not self._buffer.strip(b" \t\r\n,\0"):
                 self._drop(len(self._buffer))
                 return
+            if self._trusting and not self._ended and (met := self._meeting()):
+                text = self._buffer[: met[0]]
+                start = self._offset
+                self._drop(met[1])
+                yield Chunk(start, text, verbatim=True, checked=False)
+                continue
+            self._trusting = False
             cut, end = self._cut()
             if cut == 0:
                 if self._ended or wanted > MAX_EVENT_BYTES:
@@ -213,6 +246,19 @@ class TraceText:
                 text = text.decode("utf-8", "replace").encode()
                 verbatim = False
         yield Chunk(self._offset, text, verbatim)
+
+    def _meeting(self) -> tuple[int, int] | None:
+        """The last place in the buffer where two events seem to meet: the end of the first, the begin of the second."""
+        buffer = self._buffer
+        position = len(buffer)
+        for _ in range(64):
+            position = buffer.rfind(b"}", 0, position)
+            if position < 0:
+                return None
+            found = _BETWEEN.match(buffer, position)
+            if found is not None and EVENT_START.match(buffer, found.end()):
+                return (position + 1, found.end()) if _is_utf8(buffer[: position + 1]) else None
+        return None
 
     def _cut(self) -> tuple[int, int | None]:
         """A stretch of the buffer that ends between two events: its length with the comma, and the length of its events.
@@ -283,6 +329,16 @@ def _array_end(text: bytes) -> int | None:
     except (msgspec.DecodeError, RecursionError):
         return None
     return end
+
+
+def _is_utf8(text: bytes) -> bool:
+    if text.isascii():
+        return True
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _is_json(text: bytes) -> bool:
