@@ -82,6 +82,29 @@ async def test_recording_tools_only_when_allowed(tmp_path: Path) -> None:
         assert {"record", "import_trace"} <= {tool.name for tool in (await session.list_tools()).tools}
 
 
+async def test_an_agent_records_and_reads_what_it_recorded(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    program = tmp_path / "tiny.py"
+    program.write_text(
+        "import torch\nfor _ in range(3):\n    y = torch.ones(8) @ torch.ones(8, 2)\nprint('done')\n"
+    )
+    async with client(write_run(tmp_path / "run"), "--allow-record") as session:
+        arguments = {"command": [sys.executable, str(program)], "directory": str(tmp_path / "made")}
+        answer = await session.call_tool("record", arguments)
+        made = json.loads(answer.content[0].text)
+        assert made["exit_code"] == 0
+        assert "done" in made["output"]
+        ops = json.loads((await session.call_tool("ops", {"run": made["run"]})).content[0].text)
+        assert "aten::matmul" in [row["name"] for row in ops["rows"]]
+        trace = tmp_path / "trace.json"
+        event = {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 1.0, "dur": 5.0}
+        trace.write_text(json.dumps({"schemaVersion": 1, "traceEvents": [event]}))
+        arguments = {"source": str(trace), "directory": str(tmp_path / "read")}
+        imported = json.loads((await session.call_tool("import_trace", arguments)).content[0].text)
+        rows = json.loads((await session.call_tool("ops", {"run": imported["run"]})).content[0].text)["rows"]
+        assert [row["name"] for row in rows] == ["aten::mm"]
+
+
 def test_http_beyond_loopback_needs_a_token(tmp_path: Path) -> None:
     done = subprocess.run(
         [*MAIN, "--http", "--host", "0.0.0.0"], capture_output=True, text=True, timeout=60, check=False

@@ -234,3 +234,19 @@ def test_contention_is_said_once(builder: RunBuilder, machine: float, process: f
             )
     found = of_rule(find(builder.open()), "contention")
     assert [finding.severity for finding in found] == (["low"] if said else [])
+
+
+@pytest.mark.parametrize("kind", ["program_profiler", None])
+def test_a_profiler_left_on_is_said_with_its_line(builder: RunBuilder, kind: str | None) -> None:
+    builder.steps(4, 1_000)
+    line = builder.line(12, "y = model(x)")
+    start = builder.line(8, "with torch.profiler.profile() as prof:")
+    builder.state(start, 0, 10)
+    for i in range(4):
+        builder.op("aten::mm", i * 1_000 + 10, 980, site=line)
+    if kind:
+        builder.row(
+            "health", kind=kind, severity="warning", count=2, message="The program started a profiler."
+        )
+    found = of_rule(find(builder.open()), "debug_mode")
+    assert [(f.severity, f.lines[0].line) for f in found] == ([("medium", 8)] if kind else [])

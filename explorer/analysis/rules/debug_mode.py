@@ -13,7 +13,7 @@ _NODES = "autograd::engine::evaluate_function: %"
 
 
 def check(context: RuleContext) -> Sequence[Draft]:
-    return [*_anomaly(context), *_blocking(context)]
+    return [*_anomaly(context), *_blocking(context), *_left_on(context)]
 
 
 def _anomaly(context: RuleContext) -> list[Draft]:
@@ -104,6 +104,53 @@ WHERE {context.where("k")} AND k.category = 'kernel' AND l.category = 'runtime' 
             key="blocking",
         )
     ]
+
+
+_LEFT_ON = {
+    "program_profiler": (
+        "The program profiles itself",
+        "medium",
+        ("torch.profiler", "profiler.profile", "profile("),
+    ),
+    "tracer_took_over": ("The program traces itself", "medium", ("settrace", "setprofile", "cProfile")),
+    "lines_from_stacks": ("A debugger or coverage tool is on", "low", ("settrace", "pdb", "coverage")),
+}
+"""What the capture noticed of other tools, by the kind in `health`: title, severity, and words of the line that starts them."""
+
+
+def _left_on(context: RuleContext) -> list[Draft]:
+    """Profilers, tracers and debuggers that were left on: what they cost cannot be told from here, since they hide it."""
+    drafts = []
+    for kind, (title, severity, words) in _LEFT_ON.items():
+        said = f"SELECT message, count FROM health WHERE rank = {context.scope.rank} AND kind = '{kind}'"
+        if not (rows := context.rows(said)):
+            continue
+        evidence, _ = context.evidence(
+            "The recording noticed it {times} times.",
+            f"SELECT coalesce(sum(greatest(count, 1)), 0)::BIGINT AS times FROM ({said})",
+        )
+        lines = [
+            site
+            for site, line in sorted(context.codes.items())
+            if line["is_user"] and any(word in (line["code"] or "") for word in words)
+        ]
+        where = next((found for word in words if (found := _source_of(context, word))), "")
+        drafts.append(
+            Draft(
+                title=title,
+                line_times_ns=dict.fromkeys(lines[:3], 0),
+                saving=Saving(0, 0, 0, "none"),
+                evidence=[evidence],
+                advice=f"Switch it off outside of measurements{f' (it is started at {where})' if where else ''}: such tools slow every op or line "
+                "of the program, and hide what this recording could see.",
+                affected="",
+                confidence="medium",
+                caveats=[rows[0]["message"]],
+                key=kind,
+                notice=severity,
+            )
+        )
+    return drafts
 
 
 RULE = Rule(

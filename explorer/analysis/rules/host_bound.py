@@ -78,8 +78,19 @@ def _expected(line: Line) -> bool:
     return bool(_LIBRARY_CALLS.search(line.code))
 
 
+_PREPARES_DATA = re.compile(
+    r"(?i)token|encode\(|\.split\(|pandas|\bpd\.|read_csv|numpy|\bnp\.|json\.|PIL|cv2"
+)
+
+
 def _advice(line: Line) -> str:
     code = f"`{line.code}` " if line.code else "This code "
+    if _PREPARES_DATA.search(line.code):
+        return (
+            code
+            + "prepares data on the training thread in each step: do it once before training and keep the result (a tensor, a file), or in the "
+            "Dataset, so that DataLoader workers do it beside the step."
+        )
     if "deepcopy" in line.code:
         return (
             code
