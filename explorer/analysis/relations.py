@@ -114,6 +114,7 @@ class Relations:
         self.reader = reader
         self._connection = connection
         self._direct = direct and reader.location.is_local
+        self._by_view = direct
         self._views = all_views()
         self._neuron = NeuronRelations(reader, connection, direct=self._direct)
         extra = [name for name in reader.extra_tables if not name.startswith("neuron/")]
@@ -241,7 +242,7 @@ class Relations:
             if spec is not None:
                 # A part of an older writer may lack a column; an empty typed relation supplies it as null.
                 source = f"(SELECT * FROM {empty} UNION ALL BY NAME SELECT * FROM {source})"
-        elif files and (spec is None or not spec.dimension):
+        elif files and (spec is None or not spec.dimension) and not self._by_view:
             self._connection.register(relation, self.reader.dataset(table))
             return
         elif files:

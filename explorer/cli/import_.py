@@ -64,8 +64,8 @@ def command(
     """Turn traces into a run: Kineto and Chrome JSON (also .gz, .zst, .zip), Nsight Systems SQLite, XPlane, PyTorch memory
     snapshots, rocprofv3 JSON, Ascend databases.
 
-    A directory or glob of ranks becomes one run with one partition per rank. The format is recognised by content. With
-    --scheduler, sources and RUN may be URLs (s3://...) or paths that every worker sees. Ends
+    A directory or glob of ranks becomes one run with one partition per rank. The format is recognised by content. Sources and
+    RUN may be URLs (s3://...); with --scheduler, or paths that every worker sees. Ends
     with 4 where part of the input was lost or repaired; `neuron-explorer health RUN` says what.
     """
     from explorer.store.arrow_alone import keep_pandas_out

@@ -1,4 +1,4 @@
-"""An import on a Dask cluster: one task per rank, inputs and run on any store that fsspec opens.
+"""An import by rank, each a task of its own: on a Dask cluster, with inputs and run on any store that fsspec opens.
 
 A task may run twice (its worker died, or was thought dead): a rank whose manifest is finished is not imported again, and
 parts that a killed task left behind are in no manifest, so nothing is lost or counted twice.
@@ -22,7 +22,7 @@ from explorer.collectors.options import DEFAULTS, ImportOptions
 from explorer.collectors.source import Limits, Source, open_source
 from explorer.model.errors import InputError, UsageError
 from explorer.store.cluster import each
-from explorer.store.location import Location
+from explorer.store.location import Location, is_remote
 from explorer.store.manifest import decode, manifest_path
 
 _HEAD_BYTES = 4 << 20
@@ -44,11 +44,11 @@ class RankTask:
 def import_on_cluster(
     sources: Iterable[str | os.PathLike[str]],
     directory: str | os.PathLike[str],
-    scheduler: str,
+    scheduler: str | None,
     *,
     options: ImportOptions = DEFAULTS,
 ) -> ImportReport:
-    """`import_trace` with one task per rank on the workers of a Dask scheduler.
+    """`import_trace` with one task per rank on the workers of a Dask scheduler; None: here, one after the other.
 
     Sources and directory are local paths that every worker sees under the same name, or URLs (s3://...). A local run
     appears whole or not at all; on an object store ranks appear one by one.
@@ -69,7 +69,8 @@ def import_on_cluster(
         ]
         tasks = [task for task in tasks if task.rank not in held]
         wanted = replace(options, progress=None, rank=None)
-        done = each(scheduler, import_rank, [(task, place.writing_to, wanted) for task in tasks])
+        items = [(task, place.writing_to, wanted) for task in tasks]
+        done = each(scheduler, import_rank, items) if scheduler else _one_by_one(items)
         for task, (one, error) in zip(tasks, done):
             if one is None:
                 report.skipped.append((task.path, error or "unknown"))
@@ -80,6 +81,17 @@ def import_on_cluster(
     report.size_bytes = size_bytes
     report.seconds = time.perf_counter() - began
     return report
+
+
+def _one_by_one(
+    items: Iterable[tuple[RankTask, str, ImportOptions]],
+) -> Iterator[tuple[ImportReport | None, str | None]]:
+    """What `each` gives, made here."""
+    for item in items:
+        try:
+            yield import_rank(*item), None
+        except InputError as error:
+            yield None, error.message
 
 
 def import_rank(task: RankTask, where: str, options: ImportOptions) -> ImportReport:
@@ -104,7 +116,7 @@ def _plan(
     sizes: dict[str, int] = {}
     inputs = Inputs()
     for path in paths:
-        if "://" not in path or path.startswith("file://"):
+        if not is_remote(path):
             found = find_inputs([os.path.abspath(path.removeprefix("file://"))], options.limits)
             inputs.named += found.named
             inputs.found += found.found

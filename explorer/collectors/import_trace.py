@@ -19,7 +19,7 @@ from explorer.collectors.new_run import finished_ranks, new_run, url_of
 from explorer.collectors.options import DEFAULTS, ImportOptions, Progress
 from explorer.collectors.source import Source
 from explorer.model.errors import EXIT_DONE, EXIT_PARTIAL, InputError, UsageError
-from explorer.store.location import Location
+from explorer.store.location import Location, is_remote
 from explorer.store.manifest import Manifest
 from explorer.store.writer import RunWriter
 
@@ -98,7 +98,7 @@ def import_trace(
     options: ImportOptions = DEFAULTS,
     progress: Progress | None = None,
 ) -> ImportReport:
-    """Import files, directories or globs of traces into one run; each source becomes one rank of it.
+    """Import files, directories or globs of traces, local or URLs, into one run; each source becomes one rank of it.
 
     A directory that already holds a run is left alone: NAME-2, NAME-3 ... is used (`ImportReport.directory`). A local run
     appears whole or not at all.
@@ -109,6 +109,10 @@ def import_trace(
     paths = [sources] if isinstance(sources, str | os.PathLike) else list(sources)
     if not paths:
         raise UsageError("There is nothing to import.", "Name a trace, or a directory of them.")
+    if any(is_remote(path) for path in paths):
+        from explorer.collectors.cluster_import import import_on_cluster
+
+        return import_on_cluster(paths, directory, None, options=options)
     if neuron := _neuron_session(paths):
         return _import_session(neuron, directory, options, progress, began)
     inputs = find_inputs(paths, options.limits)

@@ -10,6 +10,12 @@ if TYPE_CHECKING:
     import fsspec
 
 
+def is_remote(path: str | os.PathLike[str]) -> bool:
+    """Whether a path is a URL of something else than a local file."""
+    text = os.fspath(path)
+    return "://" in text and not text.startswith("file://")
+
+
 @dataclass(frozen=True)
 class Location:
     """A run's directory. `root` is an absolute local path, or a path inside `filesystem` where that is not None."""

@@ -11,8 +11,8 @@ SMALLEST_RATIO = 1.1
 SMALLEST_CORRELATION = 0.6
 """Within steps, between what ranks are given and how long they compute (ours: over a third of the variation explained)."""
 
-WORK_KINDS = ("op", "kernel")
-"""Kinds of path pieces that are longer on a rank with more to compute."""
+WORK_KINDS = ("op", "kernel", "compute")
+"""Kinds of causes on a rank with more to compute."""
 
 # What each rank was given in each step: bytes that it exchanged in all-to-alls, and tokens or samples.
 _GIVEN = """SELECT w.rank, w.step, w.compute_ns, s.input_rows, x.exchanged_bytes FROM rank_waits w

@@ -28,8 +28,8 @@ MOST_CAUSES = 5
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """What a straggler does more of than the median rank, in ns per step. `kind` is of the critical path; `site_id` None:
-    no line is known."""
+    """What a straggler does more of than the median rank, in ns per step. `kind` is of the critical path, or compute: its
+    device computes longer; `site_id` None: no line is known."""
 
     kind: str
     site_id: int | None
@@ -66,8 +66,8 @@ class Straggler:
 def stragglers(engine: Engine) -> list[Straggler]:
     """Every rank that holds the job up by at least 1 % of a step, worst first. Empty for one rank."""
     rows = engine.sql(query("usable_steps")).arrow()
-    rank_of, step_of, wall, caused = (
-        rows.column(name).to_numpy() for name in ("rank", "step", "wall_ns", "caused_ns")
+    rank_of, step_of, wall, caused, compute = (
+        rows.column(name).to_numpy() for name in ("rank", "step", "wall_ns", "caused_ns", "compute_ns")
     )
     ranks, first = np.unique(rank_of, return_index=True)
     if len(ranks) < 2:
@@ -86,6 +86,7 @@ def stragglers(engine: Engine) -> list[Straggler]:
         if delay >= SMALLEST_SHARE * step_ns and delay > residual:
             late[rank] = (delay, persistent, last.tolist())
     why = causes(engine, {rank: None if steady else last for rank, (_, steady, last) in late.items()})
+    mean = np.add.reduceat(compute, first) / np.diff(np.append(first, len(compute)))
     found = []
     for rank, (delay, persistent, last) in late.items():
         pattern = "unknown" if count < FEWEST_FOR_PATTERN else "persistent" if persistent else "random"
@@ -99,10 +100,21 @@ def stragglers(engine: Engine) -> list[Straggler]:
                 pattern=pattern,
                 first_step=min((step for step in last if step >= 0), default=None),
                 residual_ns=round(residual),
-                causes=tuple(why.get(rank, ())),
+                causes=_with_compute(
+                    why.get(rank, []), delay, float(mean[ranks == rank][0] - np.median(mean[ranks != rank]))
+                ),
             )
         )
     return sorted(found, key=lambda item: (-item.delay_ns, item.rank))
+
+
+def _with_compute(found: list[Cause], delay_ns: float, more_ns: float) -> tuple[Cause, ...]:
+    """Causes, with longer computation first where it makes up most of the delay and what lies on the critical path does not
+    (work on a device that the host need not wait for)."""
+    explained = max((cause.more_ns for cause in found), default=0)
+    if more_ns > delay_ns / 2 > explained:
+        return (Cause("compute", None, None, None, None, None, round(more_ns)), *found)
+    return tuple(found)
 
 
 def causes(engine: Engine, steps: Mapping[int, Sequence[int] | None]) -> dict[int, list[Cause]]:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
+from explorer.analysis.engine import Engine
 from explorer.analysis.ranks.given_work import WORK_KINDS, given_work
 from explorer.analysis.ranks.stragglers import PERSISTENT_SHARE, Straggler, stragglers
 from explorer.analysis.rule import Draft, NotChecked, Rule, Setting
 from explorer.analysis.rule_context import RuleContext
+from explorer.analysis.rules import contention, memory_pressure, throttling
 from explorer.model.finding import Saving
 
 
@@ -41,15 +44,16 @@ def _draft(context: RuleContext, item: Straggler) -> Draft:
 ORDER BY w.rank <> {item.rank}, w.wait_ns DESC, w.rank""",
     )
     cause = item.causes[0] if item.causes else None
-    where = f"{cause.file}:{cause.line}" if cause and cause.file else "no known line"
-    title = f"Rank {item.rank} holds the others up" + (f" at {where}" if cause else "")
+    own = _of_its_own(context, item)
+    where = f" at {cause.file}:{cause.line}" if cause and cause.file else ""
+    title = f"Rank {item.rank} holds the others up{where}"
     explained = min(item.delay_ns, cause.more_ns) if cause else 0
     return Draft(
         title=title,
         line_times_ns={cause.site_id: cause.more_ns} if cause and cause.site_id is not None else {},
         saving=Saving(explained // 2, item.delay_ns, item.delay_ns),
-        evidence=[evidence],
-        advice=_advice(item),
+        evidence=[evidence, *(proof for draft in own for proof in draft.evidence)],
+        advice=" ".join([_advice(item), *(f"{draft.title}. {draft.advice}" for draft in own)]),
         affected=_affected(context, item),
         side="ranks",
         confidence="high" if cause and 2 * cause.more_ns >= item.delay_ns else "medium",
@@ -57,6 +61,22 @@ ORDER BY w.rank <> {item.rank}, w.wait_ns DESC, w.rank""",
         key=f"rank {item.rank}",
         ranks=(item.rank,),
     )
+
+
+def _of_its_own(context: RuleContext, item: Straggler) -> list[Draft]:
+    """What troubles a rank's device or host, where it is slow at computing or nothing says why it is late."""
+    if item.causes and not _computes_longer(item):
+        return []
+    engine = Engine(context.engine.reader.of_ranks([item.rank]))
+    try:
+        own = RuleContext(engine, replace(context.scope, rank=item.rank), context.overrides)
+        found: list[Draft] = []
+        for rule in (throttling.RULE, memory_pressure.RULE, contention.RULE):
+            drafts = rule.check(own) if set(rule.needs) <= own.has else []
+            found += [] if isinstance(drafts, NotChecked) else drafts
+        return found
+    finally:
+        engine.close()
 
 
 def _advice(item: Straggler) -> str:
@@ -71,6 +91,7 @@ def _advice(item: Straggler) -> str:
         "data": "it waits longer for its data: look at its storage and its loader workers",
         "python": "it runs more Python: look at what only this rank does there",
         "kernel": "its kernels run longer: look for throttling, another process on its device, or an uneven share of the work",
+        "compute": "its device computes longer: look for throttling, another process on it, or an uneven share of the work",
         "op": "its ops run longer: look at its share of the work and at other processes on its cores",
         "io": "it reads or writes more: look at its storage",
         "gc": "its garbage collector runs more: freeze or space out collection on all ranks",

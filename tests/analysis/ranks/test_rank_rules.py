@@ -297,3 +297,53 @@ def test_a_rank_that_does_not_know_its_group_joins_the_only_one_of_the_name(tmp_
     assert {
         row["ranks_seen"] for row in run.engine.sql("SELECT ranks_seen FROM collectives_matched").rows()
     } == {2}
+
+
+def test_a_late_device_that_is_throttled_is_said_to_be(tmp_path: Path) -> None:
+    """Kernels of rank 2 take twice as long, on a clock that its telemetry shows as halved now and then."""
+    for rank in range(3):
+        with RunWriter(tmp_path / "run", rank=rank, made_by="capture") as writer:
+            writer.manifest.host = {"hostname": "one"}
+            stream = {"kind": "stream", "device_type": "cuda", "device_index": rank, "label": f"cuda:{rank}"}
+            writer.write("tracks", [{"track_id": 7, **stream}, {"track_id": 8, **stream, "kind": "counter"}])
+            events, calls, samples = [], [], []
+            for step in range(6):
+                kernel = 800 if rank == 2 else 400
+                begin = 1_000_000 * step
+                for number, (category, start, length) in enumerate(
+                    (
+                        ("kernel", begin, 1000 * kernel),
+                        ("collective", begin + 1000 * kernel, 900_000 - 1000 * kernel),
+                    )
+                ):
+                    event = {
+                        "event_id": 2 * step + number,
+                        "track_id": 7,
+                        "category": category,
+                        "name": category,
+                    }
+                    events.append(
+                        {**event, "start_ns": start, "duration_ns": length, "self_ns": length, "step": step}
+                    )
+                call = {"event_id": 2 * step + 1, "side": "device", "group": "0", "sequence": step}
+                calls.append({**call, "operation": "all_reduce", "group_size": 3})
+                for name, value in (
+                    ("throttled", float(rank == 2 and step > 1)),
+                    ("sm_clock", 700 if rank == 2 and step > 1 else 1400),
+                ):
+                    samples.append({"track_id": 8, "timestamp_ns": begin + 10, "name": name, "value": value})
+            writer.write("events", events)
+            writer.write("collectives", calls)
+            writer.write("counters", samples)
+            writer.write(
+                "steps",
+                [
+                    {"step": step, "start_ns": 1_000_000 * step, "duration_ns": 1_000_000, "complete": True}
+                    for step in range(6)
+                ],
+            )
+    finding = ask(str(tmp_path / "run"), straggler)[0]
+    assert finding.title == "Rank 2 holds the others up"
+    assert "Against the median rank its device computes longer" in finding.advice
+    assert "cuda:2 is throttled." in finding.advice
+    assert finding.evidence[1].statement.startswith("cuda:2 was throttled in 66.7 % of 6 samples")
