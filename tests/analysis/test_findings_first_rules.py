@@ -8,6 +8,7 @@ import pytest
 
 from explorer.analysis.findings import find
 from explorer.model.finding import Finding, Findings
+from tests.analysis.evidence import check_evidence
 from tests.analysis.run_builder import RunBuilder, at
 
 
@@ -310,3 +311,25 @@ def test_a_contended_machine_lowers_confidence(builder: RunBuilder, process: flo
     finding = only(find(builder.open()), "io_in_step")
     assert finding.confidence == level
     assert any("25 % of a core" in caveat for caveat in finding.caveats) == (level == "medium")
+
+
+def test_hot_code_keeps_the_time_after_its_recording_paused(builder: RunBuilder) -> None:
+    builder.steps(4, 10_000)
+    caller, call = builder.line(1, "def main():", "main"), builder.line(5, "table = count(labels)", "main")
+    train, hot = builder.line(6, "loss = model(x)", "main"), builder.line(21, "table[t] += 1", "count")
+    chain = builder.stack(hot, call)
+    for i in range(4):
+        start = i * 10_000
+        builder.state(hot, start, 200, stack=chain)
+        # The recorder lets go: until it is taken up, main is all that is known, and only up to the op it is count's time.
+        builder.state(caller, start + 200, 6_000)
+        builder.op("aten::mm", start + 3_200, 2_990, site=caller)
+        builder.state(train, start + 6_200, 3_800)
+        builder.op("aten::mm", start + 6_210, 3_780, site=train)
+    run = builder.open()
+    finding = only(find(run), "host_bound")
+    assert (finding.lines[0].line, finding.lines[0].function) == (21, "count")
+    assert "3.2 ms per step in Python" in finding.evidence[0].statement
+    assert 3_100_000 < finding.saving.expected <= 3_200_000
+    assert any("paused" in caveat for caveat in finding.caveats)
+    check_evidence(run, find(run))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from explorer.analysis.code_loop import CodeLines, Line
+from explorer.analysis.paused_lines import paused_after
 from explorer.analysis.rule import Draft, Rule, Setting
 from explorer.analysis.rule_context import RuleContext
 from explorer.analysis.rule_sql import states_at, time_outside
@@ -24,10 +26,12 @@ def _lines(context: RuleContext) -> list[Draft]:
     """User functions of pure Python: lines whose time outside ops is more than calling their ops would explain."""
     allowance = context.setting(RULE, "op_allowance_ns")
     visit_allowance = context.setting(RULE, "visit_allowance_ns")
+    paused = _Paused.of(context)
     excess: dict[int, float] = {}
     by_function: dict[tuple[str, str], list[Line]] = {}
     for line in CodeLines(context).lines:
-        over = line.quiet_python_ns - allowance * line.top_ops - visit_allowance * min(line.visits, 1)
+        own_ns = line.quiet_python_ns + paused.quiet_ns(line)
+        over = own_ns - allowance * line.top_ops - visit_allowance * min(line.visits, 1)
         if over > 0 and not _expected(line):
             excess[line.site_id] = over
             by_function.setdefault((line.file, line.function), []).append(line)
@@ -39,34 +43,73 @@ def _lines(context: RuleContext) -> list[Draft]:
         total = sum(excess[line.site_id] for line in lines)
         if total < smallest:
             continue
-        sites = [line.site_id for line in lines]
-        shown = context.in_sites("l.site_id", sites)
-        evidence, row = context.evidence(
-            "Lines of this function spend {python_ns} per step in Python outside ops, with {top_ops} op calls among them.",
-            f"""SELECT (sum(python_ns) / {context.count})::BIGINT AS python_ns, sum(top_ops) / {context.count} AS top_ops
-FROM line_steps l WHERE {context.where("l")} AND l.track_id = {context.main_track} AND {shown}""",
-        )
         # The allowances are set against quiet steps; findings expect means.
-        share = min(1.0, total / max(1.0, sum(line.quiet_python_ns for line in lines)))
-        expected = round(share * row["python_ns"])
-        states = states_at(
-            context.scope.rank, context.main_track, context.where("s"), context.in_sites("h.site_id", sites)
-        )
-        ops = f"SELECT o.start_ns, o.duration_ns FROM top_ops o WHERE {context.where('o')} AND o.track_id = {context.main_track}"
-        drafts.append(
-            Draft(
-                title=f"Python work in {function} ({file})",
-                line_times_ns={line.site_id: round(line.host_ns) for line in lines[:3]},
-                saving=Saving(low=expected // 2, expected=expected, high=row["python_ns"]),
-                evidence=[evidence],
-                advice=_advice(lines[0]),
-                affected=time_outside(states, ops),
-                remaining_share=1 - expected / max(1, row["python_ns"]),
-                confidence="medium",
-                key=f"{file}:{function}",
-            )
-        )
+        quiet_ns = sum(line.quiet_python_ns + paused.quiet_ns(line) for line in lines)
+        drafts.append(_draft(context, file, function, lines, min(1.0, total / max(1.0, quiet_ns))))
     return drafts
+
+
+def _draft(context: RuleContext, file: str, function: str, lines: Sequence[Line], share: float) -> Draft:
+    """`share`: the part of these lines' Python time beyond what calling their ops explains."""
+    sites = [line.site_id for line in lines]
+    states = states_at(
+        context.scope.rank, context.main_track, context.where("s"), context.in_sites("h.site_id", sites)
+    )
+    paused = f"SELECT * FROM ({paused_after(context)})"
+    mine = f"{paused} WHERE {context.in_sites('site_id', sites)}"
+    others = f"""{paused} WHERE {context.in_sites("caller_site_id", sites)}"""
+    elsewhere = f"""SELECT o.start_ns, o.duration_ns FROM top_ops o WHERE {context.where("o")} AND o.track_id = {context.main_track}
+UNION ALL SELECT start_ns, duration_ns FROM ({others})"""
+    affected = f"""SELECT start_ns, duration_ns FROM ({time_outside(states, elsewhere)})
+UNION ALL SELECT start_ns, duration_ns FROM ({mine})"""
+    evidence, row = context.evidence(
+        "Lines of this function spend {python_ns} per step in Python outside ops, with {top_ops} op calls among them.",
+        f"""SELECT (SELECT coalesce(sum(duration_ns), 0) / {context.count} FROM ({affected}))::BIGINT AS python_ns,
+  coalesce(sum(top_ops), 0) / {context.count} AS top_ops
+FROM line_steps l WHERE {context.where("l")} AND l.track_id = {context.main_track} AND {context.in_sites("l.site_id", sites)}""",
+    )
+    expected = round(share * row["python_ns"])
+    inferred = context.row(f"SELECT count(*) AS n FROM ({mine})")["n"]
+    return Draft(
+        title=f"Python work in {function} ({file})",
+        line_times_ns={line.site_id: round(line.host_ns) for line in lines[:3]},
+        saving=Saving(low=expected // 2, expected=expected, high=row["python_ns"]),
+        evidence=[evidence],
+        advice=_advice(lines[0]),
+        affected=affected,
+        remaining_share=1 - expected / max(1, row["python_ns"]),
+        confidence="medium",
+        caveats=[
+            "Recording paused in this hot code; the time up to the next op is taken as its own, and missing in its lines."
+        ]
+        if inferred
+        else [],
+        key=f"{file}:{function}",
+    )
+
+
+@dataclass(frozen=True)
+class _Paused:
+    """Quiet time per step of hot lines after their recording paused, and of the callers it was charged to."""
+
+    lines: dict[int, float]
+    callers: dict[int, float]
+
+    @classmethod
+    def of(cls, context: RuleContext) -> _Paused:
+        found = []
+        for site in ("site_id", "caller_site_id"):
+            rows = context.rows(
+                f"""SELECT site, CASE WHEN 2 * count(*) > {context.count} THEN quantile_cont(step_ns, 0.25)
+                    ELSE sum(step_ns) / {context.count} END AS quiet_ns
+                FROM (SELECT {site} AS site, step, sum(duration_ns) AS step_ns FROM ({paused_after(context)}) GROUP BY ALL) GROUP BY site"""
+            )
+            found.append({row["site"]: float(row["quiet_ns"]) for row in rows})
+        return cls(*found)
+
+    def quiet_ns(self, line: Line) -> float:
+        """What is to be added to the line's own quiet time."""
+        return self.lines.get(line.site_id, 0.0) - self.callers.get(line.site_id, 0.0)
 
 
 def _is_definition(line: Line) -> bool:
