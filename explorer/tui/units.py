@@ -8,7 +8,8 @@ from explorer.model.quantity import duration_text, size_text, three_digits
 
 NONE = "–"
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
-_LEVELS = "▁▂▃▄▅▆▇█"
+_LEVELS = "▁▂▃▄▅▆▇"
+"""Without the full block, which would touch the row above"""
 
 
 def _missing(value: object) -> bool:

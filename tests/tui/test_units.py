@@ -58,7 +58,7 @@ def test_bars_fill_in_eighths() -> None:
 
 
 def test_a_sparkline_spreads_over_its_width() -> None:
-    assert units.sparkline([1.0, 2.0], 4) == "▅▅██"
-    assert units.sparkline([None, 7.0], 2) == " █"
+    assert units.sparkline([1.0, 2.0], 4) == "▄▄▇▇"
+    assert units.sparkline([None, 7.0], 2) == " ▇"
     assert units.sparkline([], 3) == "   "
     assert len(units.sparkline([float(i) for i in range(100)], 10)) == 10

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 LIST = (
     Column("mark", "", width=1),
-    Column("title", "Finding", flex=1),
+    Column("title", "Finding", width=34, flex=1),
     Column("saving_ns", "saves", "duration", width=8),
     Column("saving_share", "of step", "share", width=7, rank=1),
 )

@@ -21,11 +21,11 @@ OPS = (
     Column("total_ns", "host total", "duration", width=10, rank=4),
     Column("mean_ns", "mean", "duration", width=8, rank=6),
     Column("p95_ns", "p95", "duration", width=8, rank=7),
-    Column("share", "of host", "share", width=8, rank=3),
+    Column("share", "of host", "share", width=8, rank=2),
     Column("device_ns", "device", "duration", width=8, optional=True),
     Column("device_share", "of device", "share", width=9, rank=5, optional=True),
-    Column("share_bar", "", "bar", width=10, rank=2),
-    Column("per_step", "over steps", "spark", width=16, rank=8),
+    Column("share_bar", "", "bar", width=8, rank=1),
+    Column("per_step", "over steps", "spark", width=14, rank=3),
 )
 KERNELS = (
     Column("name", "Kernel", "name", flex=2),
@@ -34,11 +34,11 @@ KERNELS = (
     Column("calls", "calls", "count", width=8),
     Column("total_ns", "total", "duration", width=8),
     Column("share", "share", "share", width=7),
-    Column("share_bar", "", "bar", width=10, rank=2),
+    Column("share_bar", "", "bar", width=8, rank=1),
     Column("mean_ns", "mean", "duration", width=8, rank=3),
     Column("p95_ns", "p95", "duration", width=8, rank=7),
     Column("max_ns", "max", "duration", width=8, rank=8),
-    Column("per_step", "over steps", "spark", width=16, rank=9),
+    Column("per_step", "over steps", "spark", width=14, rank=2),
 )
 LINES = (
     Column("where", "Line", "path", flex=1),

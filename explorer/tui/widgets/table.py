@@ -293,7 +293,7 @@ class Table(ScrollView, can_focus=True):
             if column.kind == "bar":
                 segments.append(Segment(units.bar(value, cells), bar))
             elif column.kind == "spark":
-                segments.append(Segment(units.sparkline(list(value or ()), cells), bar))
+                segments.append(Segment(units.sparkline(list(value or ()), cells), dim))
             elif column.kind == "name":
                 segments.append(Segment(fit(brief(str(value or "")), cells), base))
             elif column.kind == "path":
