@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -96,6 +97,14 @@ def test_a_crash_is_the_programs_own_and_the_run_is_written(tmp_path: Path) -> N
 
 
 WAITS = "import torch, time\ntorch.ones(3) + 1\nprint('ready', flush=True)\nfor _ in range(600): time.sleep(0.1)\n"
+
+
+@pytest.fixture(autouse=True)
+def interrupts() -> Iterator[None]:
+    """A job in the background is started with Ctrl-C ignored, and so would its children be."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def ended_by(command: list[str], number: int, folder: Path) -> tuple[int, list[str]]:
