@@ -53,7 +53,7 @@ PLACE = "place_in_rank"
 
 _COPIED = ("events", "sites", "steps", "tracks", "host_states", "collectives")
 _TYPES = {"INTEGER": "int32", "BIGINT": "int64", "DOUBLE": "float64", "BOOLEAN": "bool", "VARCHAR": "string"}
-_FORM = 7
+_FORM = 8
 """Part of every file name: raised when a roll-up view changes."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from explorer.analysis.ranks.query import query
 from explorer.analysis.rule_context import RuleContext
 from explorer.model.finding import Evidence
 
@@ -13,13 +14,6 @@ SMALLEST_CORRELATION = 0.6
 
 WORK_KINDS = ("op", "kernel", "compute")
 """Kinds of causes on a rank with more to compute."""
-
-# What each rank was given in each step: bytes that it exchanged in all-to-alls, and tokens or samples.
-_GIVEN = """SELECT w.rank, w.step, w.compute_ns, s.input_rows, x.exchanged_bytes FROM rank_waits w
-JOIN rank_steps s ON s.rank = w.rank AND s.step = w.step
-LEFT JOIN (SELECT rank, step, sum(size_bytes) AS exchanged_bytes FROM rank_collectives
-  WHERE operation = 'all_to_all' GROUP BY rank, step) x ON x.rank = w.rank AND x.step = w.step
-WHERE w.complete AND NOT w.disturbed"""
 
 _STATEMENTS = {
     "experts": (
@@ -46,7 +40,7 @@ def given_work(context: RuleContext) -> tuple[str, Evidence] | None:
   SELECT step, max({column}) AS most, avg({column}) AS mean, any_value(correlation) AS correlation FROM (
     SELECT *, corr(given, took) OVER () AS correlation FROM (
       SELECT *, {column} - avg({column}) OVER (PARTITION BY step) AS given, compute_ns - avg(compute_ns) OVER (PARTITION BY step) AS took
-      FROM ({_GIVEN}) WHERE {column} > 0)) GROUP BY step HAVING count(*) > 1)""",
+      FROM ({query("given_to_ranks")}) WHERE {column} > 0)) GROUP BY step HAVING count(*) > 1)""",
         )
         ratio, correlation = row.get("ratio"), row.get("correlation")
         if ratio is None or correlation is None:

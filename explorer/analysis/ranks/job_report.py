@@ -18,17 +18,21 @@ if TYPE_CHECKING:
 
 SCHEMA = "neuron-explorer/ranks/1"
 
+MOST_LINKS = 1000
+"""Pairs of ranks listed; beyond, the slowest say enough."""
+
 
 @dataclass(frozen=True)
 class JobReport:
     """`ranks`: one row a rank (mean ns per complete step); `missing`: calls that not all ranks of their group recorded;
-    `path`: the job's critical path by rank and kind; `mesh`: the dimensions that process groups form; `gains`: what-if over the job."""
+    `links`: messages between two ranks, the slowest pair first; `path`: the job's critical path by rank and kind; `mesh`: the dimensions that process groups form; `gains`: what-if over the job."""
 
     run: str
     ranks: list[dict[str, Any]]
     stragglers: list[Straggler]
     groups: list[dict[str, Any]]
     bandwidth: list[dict[str, Any]]
+    links: list[dict[str, Any]]
     clocks: list[dict[str, Any]]
     missing: list[dict[str, Any]]
     path: list[dict[str, Any]]
@@ -46,6 +50,7 @@ class JobReport:
             "stragglers": [item.to_dict() for item in self.stragglers],
             "groups": self.groups,
             "bandwidth": self.bandwidth,
+            "links": self.links,
             "clocks": self.clocks,
             "missing": self.missing,
             "path": self.path,
@@ -69,6 +74,7 @@ def job_report(run: Run) -> JobReport:
         stragglers=stragglers(engine),
         groups=engine.sql(query("job_groups")).rows(),
         bandwidth=engine.sql("SELECT * FROM group_bandwidth").rows(),
+        links=engine.sql(query("pair_links"), {"most": MOST_LINKS}).rows(),
         clocks=engine.sql("SELECT * FROM rank_clocks ORDER BY rank").rows(),
         missing=engine.sql(query("missing_calls")).rows(),
         path=engine.sql(query("path_shares")).rows(),

@@ -10,6 +10,7 @@
 --   step INTEGER - Step
 --   operation VARCHAR - all_reduce, all_gather ...
 --   group_name VARCHAR - Process group
+--   members BIGINT - Which ranks the group has, as a number (group_rollup); 0 where the source did not say
 --   dtype VARCHAR - Element type
 --   size_bytes BIGINT bytes Message size
 --   group_size INTEGER - Ranks in the group

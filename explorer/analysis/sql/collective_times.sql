@@ -10,6 +10,7 @@
 --   step INTEGER - Step
 --   operation VARCHAR - all_reduce, all_gather ...
 --   group_name VARCHAR - Process group
+--   members BIGINT - Which ranks the group has, as a number (group_rollup); 0 where the source did not say
 --   dtype VARCHAR - Element type
 --   size_bytes BIGINT bytes Message size
 --   group_size INTEGER - Ranks in the group
@@ -21,7 +22,8 @@
 --   bus_bandwidth DOUBLE bytes/s What that means on the links
 --   site_id BIGINT - Responsible source line
 WITH calls AS (
-    SELECT c.rank, c.event_id, coalesce(d.device, 'cpu') AS device, e.step, c.operation, c."group" AS group_name, c.dtype, c.size_bytes,
+    SELECT c.rank, c.event_id, coalesce(d.device, 'cpu') AS device, e.step, c.operation, c."group" AS group_name,
+           coalesce((md5_number_lower(replace(c.group_ranks, ' ', '')) >> 11)::BIGINT, 0) AS members, c.dtype, c.size_bytes,
            c.group_size, e.start_ns, e.duration_ns, e.start_ns + e.duration_ns AS end_ns, e.site_id,
            d.device IS NOT NULL AS on_device, bool_or(d.device IS NOT NULL) OVER (PARTITION BY c.rank) AS has_device
     FROM collectives AS c
@@ -45,7 +47,7 @@ WITH calls AS (
     ASOF LEFT JOIN computing AS b ON b.rank = c.rank AND b.device = c.device AND c.end_ns >= b.start_ns
     WHERE c.on_device OR NOT c.has_device
 )
-SELECT m.rank, m.event_id, m.device, m.step, m.operation, m.group_name, m.dtype, m.size_bytes, m.group_size, m.start_ns, m.duration_ns,
+SELECT m.rank, m.event_id, m.device, m.step, m.operation, m.group_name, m.members, m.dtype, m.size_bytes, m.group_size, m.start_ns, m.duration_ns,
        m.overlap_ns::BIGINT AS overlap_ns, (m.duration_ns - m.overlap_ns)::BIGINT AS exposed_ns,
        m.size_bytes / nullif(m.duration_ns, 0) * 1e9 AS algorithm_bandwidth,
        m.size_bytes / nullif(m.duration_ns, 0) * 1e9 * CASE

@@ -6,6 +6,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from explorer.analysis.ranks.job_path import job_path
+from explorer.analysis.ranks.job_report import job_report
 from explorer.analysis.ranks.job_what_if import predictions
 from explorer.analysis.run import open_run
 from tests.analysis.ranks.job import Job
@@ -32,6 +33,14 @@ def test_gains_equal_the_truth(tmp_path: Path) -> None:
     assert found["communication 2 times as fast"].saving_ns == 100_000
     assert found["communication hidden altogether"].saving_ns == 200_000
     assert "rank 1 as fast as the median" not in found
+
+
+def test_communication_that_no_compute_hides_by_group(tmp_path: Path) -> None:
+    """Three of four ranks wait 300 us for the last one, and all exchange for 200 us."""
+    job = Job(extra={(2, step): 300_000 for step in range(30)}, jitter_ns=0)
+    (group,) = job_report(open_run(job.write(tmp_path / "run"))).groups
+    assert (group["ranks"], group["calls"]) == ([0, 1, 2, 3], 120)
+    assert group["exposed_ns"] == 200_000 + 300_000 * 3 // 4
 
 
 def test_one_rank_has_no_job(tmp_path: Path) -> None:

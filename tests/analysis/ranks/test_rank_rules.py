@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from explorer.analysis.findings import find
+from explorer.analysis.ranks.job_report import job_report
 from explorer.analysis.rules import (
     exposed_communication,
     load_imbalance,
@@ -186,7 +187,17 @@ def test_a_slow_pair_is_found_among_equal_ones(tmp_path: Path) -> None:
                     "sequence": step,
                 }
             )
-    findings = ask(messages(tmp_path / "run", rows, 4, 8, 50_000), slow_link)
+    directory = messages(tmp_path / "run", rows, 4, 8, 50_000)
+    links = job_report(open_run(directory)).links
+    assert [link["ranks"] for link in links] == [[1, 2], [0, 1], [0, 3], [2, 3]]
+    assert links[0] == {
+        "ranks": [1, 2],
+        "calls": 8,
+        "total_bytes": 8 << 20,
+        "latency_ns": 9_000,
+        "bandwidth": (1 << 20) * 1e9 / 9_000,
+    }
+    findings = ask(directory, slow_link)
     assert [finding.title for finding in findings] == ["Slow link between ranks [1, 2]"]
     assert "takes 9 µs, 3 times as long" in findings[0].evidence[0].statement
     assert findings[0].saving.high == 6_000
