@@ -28,6 +28,24 @@ FOLLOW_SECONDS = 2.0
 LAST_SECONDS = 0.5
 """For questions to end when the UI has"""
 SWITCH_SECONDS = 0.001
+PAUSE_SECONDS = 0.02
+OTHER_SCREENS = tuple(
+    f"explorer.tui.screens.{name}"
+    for name in (
+        "timeline",
+        "source",
+        "tables",
+        "findings",
+        "memory",
+        "ranks",
+        "counters",
+        "sql",
+        "compare",
+        "help",
+    )
+)
+SOON_WANTED = ("rich.syntax", "pygments.lexers.python", "pygments.styles.onedark")
+"""What the source screen loads when it shows code"""
 
 
 def _screen(module: str, name: str) -> Callable[[], Screen[Any]]:
@@ -192,10 +210,22 @@ class ExplorerApp(App[None]):
         for screen in self.explorer_screens():
             screen.show_run()
             screen.load()
+        if first:
+            self._load_screens()
         if self.follow and not facts.finished and first:
             self.notify("The run is still being written: following it.", timeout=4)
         if self.follow and not facts.finished:
             self.set_timer(FOLLOW_SECONDS, self._look_again)
+
+    @work(thread=True, group="load screens")
+    def _load_screens(self) -> None:
+        """Load the code of the other screens while the first one is being read, so that they open at once."""
+        from importlib import import_module
+        from time import sleep
+
+        for module in (*OTHER_SCREENS, *SOON_WANTED):
+            sleep(PAUSE_SECONDS)
+            import_module(module)
 
     @work(thread=True, group="follow", exclusive=True)
     def _look_again(self) -> None:
