@@ -17,6 +17,7 @@ from explorer.analysis.peers import tracelens
 from explorer.analysis.peers.hta_rows import hta_rows
 from explorer.analysis.run import Run, open_run
 from explorer.collectors.import_trace import import_trace
+from explorer.collectors.options import ImportOptions
 from explorer.model.errors import ExplorerError
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "comparison.md"
@@ -60,7 +61,11 @@ def main() -> None:
             if name.startswith("xplane") or not any(theirs.values()) or not (folder / name).is_file():
                 continue
             try:
-                run = open_run(import_trace(folder / name, Path(runs) / str(number)).directory)
+                # Merged ranks stay one, as the peers read them.
+                options = ImportOptions(rank=0)
+                run = open_run(
+                    import_trace(folder / name, Path(runs) / str(number), options=options).directory
+                )
             except ExplorerError as error:
                 lines.append(f"| {_short(name)} | cannot be read: {error.message[:60]} | | | | | |")
                 continue

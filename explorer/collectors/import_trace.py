@@ -8,6 +8,7 @@ import importlib
 import itertools
 import os
 import shutil
+import tempfile
 import threading
 import time
 from collections.abc import Collection, Iterable
@@ -17,7 +18,7 @@ from types import ModuleType
 from explorer.collectors.input_files import Inputs, find_inputs
 from explorer.collectors.new_run import finished_ranks, new_run, url_of
 from explorer.collectors.options import DEFAULTS, ImportOptions, Progress
-from explorer.collectors.source import Source
+from explorer.collectors.source import Source, open_source
 from explorer.model.errors import EXIT_DONE, EXIT_PARTIAL, InputError, UsageError
 from explorer.store.location import Location, is_remote
 from explorer.store.manifest import Manifest
@@ -116,9 +117,13 @@ def import_trace(
     if neuron := _neuron_session(paths):
         return _import_session(neuron, directory, options, progress, began)
     inputs = find_inputs(paths, options.limits)
-    items = _recognise(inputs)
-    items = _pair(items)
-    with new_run(directory, add=options.add) as place:
+    items = _pair(_recognise(inputs))
+    with (
+        tempfile.TemporaryDirectory(prefix="neuron-explorer-ranks-") as scratch,
+        new_run(directory, add=options.add) as place,
+    ):
+        if options.rank is None:
+            items = _apart(items, scratch)
         report = ImportReport(place.directory, skipped=inputs.skipped if not inputs.named else [])
         report.skipped += _raw_neuron(inputs.directories)
         held = finished_ranks(place.building) if options.add else set()
@@ -134,6 +139,25 @@ def import_trace(
     report.size_bytes = total
     report.seconds = time.perf_counter() - began
     return report
+
+
+def _apart(items: list[_Item], folder: str) -> list[_Item]:
+    """Traces that a tool merged from several ranks, taken apart into one of each."""
+    from explorer.collectors.kineto.merged import holds_ranks, split_ranks
+
+    result: list[_Item] = []
+    for number, item in enumerate(items):
+        parts: dict[int, str] = {}
+        if item.importer.__name__ == KINETO and not item.companions and holds_ranks(item.source):
+            place = os.path.join(folder, str(number))
+            os.makedirs(place)
+            parts = split_ranks(item.source, place)
+        for rank, path in parts.items():
+            (source,) = open_source(path, item.source.limits)
+            result.append(_Item(source, item.importer, rank, "merged file", origin=item.source.path))
+        if not parts:
+            result.append(item)
+    return result
 
 
 def _neuron_session(paths: list[str | os.PathLike[str]]) -> list[str] | None:
@@ -276,10 +300,12 @@ def _assign_ranks(items: list[_Item], options: ImportOptions, held: Collection[i
     taken: set[int] = set()
     open_: list[_Item] = []
     for item in items:
-        find = getattr(item.importer, "find_rank", None)
-        rank, item.said = find(item.source) if find else (None, "")
-        if rank is None:
-            rank, item.said = rank_of(item.source)
+        rank: int | None = item.rank
+        if not item.said:
+            find = getattr(item.importer, "find_rank", None)
+            rank, item.said = find(item.source) if find else (None, "")
+            if rank is None:
+                rank, item.said = rank_of(item.source)
         if rank is None or rank in taken or not 0 <= rank < 1 << 31:
             open_.append(item)
             continue
@@ -313,7 +339,7 @@ def _import_one(
 
         options = replace(options, progress=inner)
     writer = RunWriter(url_of(building), rank=item.rank)
-    digest = _Digest(source.path)
+    digest = _Digest(item.origin if item.said == "merged file" else source.path)
     try:
         item.importer.import_source(source, writer, options)
         _join(item, writer, report)

@@ -21,6 +21,15 @@ def tell_source(text: TraceText, found: Collected, writer: RunWriter) -> None:
         manifest.losses.append({"offset": lost.offset, "size_bytes": len(lost.text), "reason": lost.reason})
     for kind, count in sorted(text.repairs.items()):
         manifest.repairs.append({"kind": kind, "count": count, "first_offset": text.first_repair})
+    count, offset = text.repeated
+    if count:
+        manifest.repairs.append({"kind": "repeated_name", "count": count, "first_offset": offset})
+        writer.health(
+            "repeated_names",
+            "warning",
+            count,
+            f"{count} rows have a name twice in one object (the first at byte {offset:,}): a column holds one of the values.",
+        )
     manifest.attributes["top_level"] = json.loads(json.dumps(text.top_level, default=str))
     manifest.attributes["clock"] = found.clock.kind
     world = text.top_level.get("distributedInfo")

@@ -198,6 +198,8 @@ class Distilled:
     odd: Ints
     sized: Ints
     labels: list[tuple[int, str]]
+    repeats: tuple[int, int] = (0, 0)
+    """Rows with repeated names, and the first byte of the first in the chunk"""
 
 
 def distil(rows: pa.Table) -> Distilled:

@@ -62,8 +62,8 @@ _VOCABULARY = Vocabulary(
 )
 _QUOTE, _BRACE, _BRACKET = b'"{['
 _LETTERS = np.full(256, -1, np.int8)
-for _number, _letter in enumerate(_PHASES):
-    _LETTERS[ord(_letter)] = _number
+for _place, _letter in enumerate(_PHASES):
+    _LETTERS[ord(_letter)] = _place
 _NUMERIC = np.zeros(256, bool)
 _NUMERIC[list(b"-0123456789")] = True
 
@@ -76,22 +76,22 @@ def compact(text: bytes) -> bytes:
     return text
 
 
-def read_plain(text: bytes) -> tuple[dict[str, pa.Array], Flags, pa.StringArray] | None:
-    """Columns of the rows in a compact `text`, which rows they are good for, and the text of the other rows; None where no
-    row is plain.
+def read_plain(text: bytes) -> tuple[dict[str, pa.Array], Flags, pa.StringArray, list[int]] | None:
+    """Columns of the rows in a compact `text`, which rows they are good for, the text of the other rows, and the rows with
+    repeated names; None where rows cannot be told apart.
 
     The columns are those of rows.sql, joined as `read_rows` gives them, except those that no plain row has (label,
     collective, args, odd, what memory events have). Rows that are not plain hold anything. Raises msgspec.DecodeError
     where the text is not strict JSON.
     """
     tokens = find_tokens(text, _VOCABULARY)
-    if tokens is None or not tokens.simple.any():
+    if tokens is None:
         return None
     reading = _Reading(tokens)
-    if not reading.read():
-        return None
+    reading.read()
     other = ~reading.plain
-    return reading.columns, reading.plain, cut_out(tokens.joined, tokens.begin[other], tokens.stop[other])
+    others = cut_out(tokens.joined, tokens.begin[other], tokens.stop[other])
+    return reading.columns, reading.plain, others, tokens.repeated
 
 
 @dataclass
@@ -105,13 +105,13 @@ class _Reading:
         self.plain[self.tokens.row[self.tokens.of(_VOCABULARY.other_top)]] = False
         self.looked_at = np.ones(self.count, bool)
 
-    def read(self) -> bool:
-        """Fill the columns; false where no row is plain."""
+    def read(self) -> None:
+        """Fill the columns, unless no row is plain."""
         tokens, plain = self.tokens, self.plain
         letter = self._phase()
         plain &= letter >= 0
         if not plain.any():
-            return False
+            return
         flow = letter > 0
         for name in ("cat", "name", "bp"):
             self._words(name, self._once(_VOCABULARY.top[name]))
@@ -138,7 +138,6 @@ class _Reading:
         self.columns["ph"] = pa.DictionaryArray.from_arrays(
             pa.array(np.maximum(letter, 0).astype(np.int32)), pa.array(_PHASES, pa.string())
         )
-        return True
 
     def _once(self, number: int) -> Ints:
         """The members of a meaning; rows that have it twice are not plain."""

@@ -7,15 +7,17 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from types import TracebackType
 from typing import Any
 
 import msgspec
+import pyarrow as pa
 
 from explorer.collectors.kineto.group import Written, write_group
 from explorer.collectors.kineto.light import Distilled, LightGatherer, LightRows, distil
-from explorer.collectors.kineto.rows import read_rows
+from explorer.collectors.kineto.rows import read_rows, repeats_of
 from explorer.collectors.kineto.splitter import Chunk, TraceText
 from explorer.collectors.kineto.spool import Spool, store
 from explorer.collectors.options import ImportOptions
@@ -40,7 +42,11 @@ def read_and_store(text: bytes, path: str) -> Distilled:
     """Decode a chunk into the scratch folder; the light part is the result."""
     rows = read_rows(text)
     store(rows, path)
-    return distil(rows)
+    return _light(rows)
+
+
+def _light(rows: pa.Table) -> Distilled:
+    return replace(distil(rows), repeats=repeats_of(rows))
 
 
 def read_part_and_store(source: str, offset: int, size: int, path: str) -> Distilled:
@@ -117,6 +123,10 @@ class Reader:
                 del spool.chunks[len(spool.counts) :]
                 chunks = text.again_from(chunk)
                 continue
+            count, first = distilled.repeats
+            if count:
+                before, offset = text.repeated
+                text.repeated = before + count, offset if before else chunk.offset + first
             yield distilled
 
     def _begin(self, chunk: Chunk, spool: Spool) -> Callable[[], Distilled]:
@@ -131,7 +141,7 @@ class Reader:
             spool.chunks.append(rows)
         else:
             store(rows, self._place(spool))
-        return distil(rows)
+        return _light(rows)
 
     def _call(self, chunk: Chunk, spool: Spool) -> tuple[Any, ...]:
         if self._file is not None and chunk.verbatim:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
 _PIECES = msgspec.json.Decoder(list[msgspec.Raw])
 WORDS = ("ph", "cat", "name", "pid", "tid", "call_stack", "shapes", "dtypes")
 """Columns with few distinct texts, kept as dictionaries."""
-BATCH_ROWS = 32_768
+REPEATED = b"repeated"
+"""Key of a chunk's metadata that `repeats_of` reads."""
 
 
 class _Times(msgspec.Struct):
@@ -58,25 +60,42 @@ def read_rows(text: bytes) -> pa.Table:
     a hash); rest and body are joined to attributes; words are dictionaries. Rows as Kineto writes them are read by
     `read_plain`, all others by DuckDB.
     """
-    text = compact(text)
-    found = read_plain(text)
+    compacted = compact(text)
+    found = read_plain(compacted)
     if found is None:
-        return _general(_pieces(text))
-    columns, plain, others = found
+        return _general(_pieces(compacted))
+    columns, plain, others, repeated = found
+    if not plain.any():
+        rows = _general(others)
+    else:
+        count = len(plain)
+        rows = pa.table(
+            [columns[f.name] if f.name in columns else pa.nulls(count, f.type) for f in SCHEMA], SCHEMA
+        )
+        if not plain.all():
+            rows = _merged(rows, _general(others), plain)
+    if repeated:
+        rows = rows.replace_schema_metadata({REPEATED: f"{len(repeated)} {_offset(text, repeated[0])}"})
+    return rows
+
+
+def repeats_of(rows: pa.Table) -> tuple[int, int]:
+    """How many rows of a chunk have repeated names, and the first byte of the first in the chunk's text."""
+    count, offset = ((rows.schema.metadata or {}).get(REPEATED) or b"0 0").split()
+    return int(count), int(offset)
+
+
+def _offset(text: bytes, row: int) -> int:
+    return text.find(bytes(_PIECES.decode(b"[" + text + b"]")[row]))
+
+
+def _merged(rows: pa.Table, others: pa.Table, plain: npt.NDArray[np.bool_]) -> pa.Table:
+    """Plain rows and the others in their order."""
     count = len(plain)
-    rows = pa.table(
-        [columns[f.name] if f.name in columns else pa.nulls(count, f.type) for f in SCHEMA], SCHEMA
-    )
-    if plain.all():
-        return rows
     order = np.empty(count, np.int64)
     order[np.flatnonzero(plain)] = np.arange(plain.sum())
     order[np.flatnonzero(~plain)] = np.arange(plain.sum(), count)
-    both = (
-        pa.concat_tables([rows.filter(pa.array(plain)), _general(others)])
-        .unify_dictionaries()
-        .combine_chunks()
-    )
+    both = pa.concat_tables([rows.filter(pa.array(plain)), others]).unify_dictionaries().combine_chunks()
     return both.take(pa.array(order)).combine_chunks()
 
 

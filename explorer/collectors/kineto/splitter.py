@@ -61,6 +61,8 @@ class TraceText:
     first_repair: int | None = None
     damage: str = ""
     bytes_read: int = 0
+    repeated: tuple[int, int] = (0, 0)
+    """Rows with repeated names that readers of the chunks found, and the first byte of the first"""
 
     def __post_init__(self) -> None:
         self._buffer = b""

@@ -9,6 +9,8 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from explorer.collectors.kineto.repeats import rows_with_repeats
+
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 _RAWS = msgspec.json.Decoder(list[msgspec.Raw])
@@ -75,6 +77,8 @@ class Tokens:
     order: Ints
     """Members sorted by meaning"""
     bounds: Ints
+    repeated: list[int]
+    """Rows in which an object has a name twice"""
 
     def __len__(self) -> int:
         return len(self.begin)
@@ -124,7 +128,7 @@ def find_tokens(text: bytes, vocabulary: Vocabulary) -> Tokens | None:
     last = ending[members > 0] - 1
     end[last] = breaks[row[last]] - 1 - inner[last]
 
-    meaning, order, bounds = _meanings(letters, key, close, inner, vocabulary)
+    meaning, order, bounds, code = _meanings(letters, key, close, inner, vocabulary)
     simple = (members > 0) & (objects <= 2)
     simple[row[first[members > 0]]] &= key[first[members > 0]] == begin[members > 0] + 1
     # The object inside must be the value of args, and nothing but names follows it.
@@ -139,7 +143,11 @@ def find_tokens(text: bytes, vocabulary: Vocabulary) -> Tokens | None:
         meaning[~simple[row]] = 0
         order = np.argsort(meaning, kind="stable")
         bounds = np.searchsorted(meaning[order], np.arange(vocabulary.other_top + 2))
-    return Tokens(joined, letters, begin, breaks, simple, key, close + 2, end, row, inner, order, bounds)
+    code ^= level[1:].astype(np.uint64) << np.uint64(40)
+    repeated = rows_with_repeats(joined, begin, breaks, code, first, members)
+    return Tokens(
+        joined, letters, begin, breaks, simple, key, close + 2, end, row, inner, order, bounds, repeated
+    )
 
 
 def _quotes(letters: npt.NDArray[np.uint8], escapes: bool) -> Ints:
@@ -160,15 +168,15 @@ def _quotes(letters: npt.NDArray[np.uint8], escapes: bool) -> Ints:
 
 def _meanings(
     letters: npt.NDArray[np.uint8], key: Ints, close: Ints, inner: Flags, vocabulary: Vocabulary
-) -> tuple[npt.NDArray[np.uint8], Ints, Ints]:
-    """What each member is; the members sorted by that, and where in this order each meaning begins."""
+) -> tuple[npt.NDArray[np.uint8], Ints, Ints, npt.NDArray[np.uint64]]:
+    """What each member is; the members sorted by that; where in this order each meaning begins; a hash of length and first
+    eight letters of each."""
     length = close - key - 1
     beginning = np.ndarray((len(letters) - 8,), "<u8", letters, 0, (1,))[key + 1]
     beginning &= _MASKS.take(length, mode="clip")
     mixed = beginning + length.view(np.uint64)
     mixed *= vocabulary.factor
-    mixed >>= _SHIFT
-    word = vocabulary.table.take(mixed)
+    word = vocabulary.table.take(mixed >> _SHIFT)
     word *= vocabulary.beginnings.take(word) == beginning
     word *= vocabulary.lengths.take(word) == length
     meaning = vocabulary.meaning.take(word + inner * np.uint8(len(vocabulary.words)))
@@ -186,4 +194,4 @@ def _meanings(
     if changed:
         order = np.argsort(meaning, kind="stable")
         bounds = np.searchsorted(meaning[order], np.arange(vocabulary.other_top + 2))
-    return meaning, order, bounds
+    return meaning, order, bounds, mixed

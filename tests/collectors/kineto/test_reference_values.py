@@ -11,11 +11,14 @@ import pyarrow as pa
 import pytest
 
 from explorer.collectors.import_trace import import_trace
+from explorer.collectors.options import ImportOptions
 from explorer.store.reader import RunReader
 from explorer.store.verify import verify
 from tests.traces import all_traces, oracle, trace
 
 TRACES = all_traces("basic")
+WHOLE = ImportOptions(rank=0)
+"""A file of merged ranks stays whole, as the independent program read it."""
 REPAIRED = {"odd/kineto_issue_105_inf.json"}
 """The reference reader, being strict, saw no events in these."""
 
@@ -25,7 +28,7 @@ REPAIRED = {"odd/kineto_issue_105_inf.json"}
 )
 def test_counts_and_sums(name: str, tmp_path: Path) -> None:
     expected = oracle("basic", name)
-    report = import_trace(trace(name), tmp_path / "run")
+    report = import_trace(trace(name), tmp_path / "run", options=WHOLE)
     reader = RunReader(report.directory)
     (manifest,) = reader.manifests.values()
     counts = manifest.counts
@@ -77,7 +80,7 @@ def test_counts_and_sums(name: str, tmp_path: Path) -> None:
     "name", TRACES or [pytest.param("", marks=pytest.mark.skip(reason="no real traces"))]
 )
 def test_the_run_is_whole(name: str, tmp_path: Path) -> None:
-    report = import_trace(trace(name), tmp_path / "run")
+    report = import_trace(trace(name), tmp_path / "run", options=WHOLE)
     assert [p for p in verify(report.directory) if p.severity == "error"] == []
     events = RunReader(report.directory).read("events")
     if not events.num_rows:
@@ -107,7 +110,7 @@ def test_device_busy_time_equals_the_files(tmp_path: Path) -> None:
     """Union of device work per device, for a trace whose kernels overlap inside one stream."""
     name = "nvidia/tl_h100_Falconsai_nsfw_image_detection__1016002.json.gz"
     expected = oracle("basic", name)["gpu_busy_by_pid"]
-    report = import_trace(trace(name), tmp_path / "run")
+    report = import_trace(trace(name), tmp_path / "run", options=WHOLE)
     reader = RunReader(report.directory)
     tracks = {t["track_id"]: t for t in reader.read("tracks").to_pylist()}
     intervals: dict[str, list[tuple[int, int]]] = {}
