@@ -116,11 +116,11 @@ class _Reading:
         for name in ("cat", "name", "bp"):
             self._words(name, self._once(_VOCABULARY.top[name]))
         for name in ("pid", "tid"):
-            self._codes(name, [self._once(_VOCABULARY.top[name])], _track_part)
+            self._codes(name, self._once(_VOCABULARY.top[name]), _track_part)
         for name in ("ts", "dur"):
             self._times(name)
         ident = self._once(_VOCABULARY.top["id"])
-        self._numbers("ident", [ident])
+        self._numbers("ident", ident)
         marked = self.columns.pop("bp")
         other = marked.is_valid()
         if len(ident):
@@ -201,16 +201,14 @@ class _Reading:
         which = self._fit(which, self.tokens.letters[self.tokens.start[which]] == _QUOTE)
         self.columns[name] = self._spread(which, words(self._values(which, 1)))
 
-    def _codes(self, name: str, among: list[Ints], meaning: Callable[[str], str | None]) -> pa.Array:
+    def _codes(self, name: str, which: Ints, meaning: Callable[[str], str | None]) -> None:
         """Values of which few are distinct, by what each means; None is unfit."""
-        which = among[0]
         encoded = self._values(which).dictionary_encode()
         meanings = [meaning(text) for text in encoded.dictionary.to_pylist()]
         if None in meanings:
             unfit = np.array([value is None for value in meanings])
             self._fit(which, ~unfit[np.asarray(encoded.indices)])
         self.columns[name] = self._spread(which, relabelled(encoded, meanings))
-        return self.columns[name]
 
     def _times(self, name: str) -> None:
         which = self._once(_VOCABULARY.top[name])
@@ -219,9 +217,8 @@ class _Reading:
         self._fit(which, np.asarray(exact.is_valid()))
         self.columns[name] = self._spread(which, exact)
 
-    def _numbers(self, name: str, among: list[Ints], quotes: bool = False) -> None:
-        """Integers; what is none, or is beyond int64, is unfit."""
-        which = among[0]
+    def _numbers(self, name: str, which: Ints, quotes: bool = False) -> None:
+        """Integers, with `quotes` also in quotes; what is none, or is beyond int64, is unfit."""
         if not len(which):
             return
         start, end = self.tokens.start[which], self.tokens.end[which]
@@ -261,12 +258,13 @@ class _Reading:
         for name in _UNCOMMON:
             self.plain[tokens.row[self._inner(name)]] = False
         for name, spellings in _NUMBERS.items():
-            self._numbers(name, [self._either(spellings)])
-        self._numbers("size_bytes", [self._inner("bytes")], quotes=True)
+            self._numbers(name, self._either(spellings))
+        self._numbers("size_bytes", self._inner("bytes"), quotes=True)
         for name, spellings in _CODES.items():
             which = self._either(spellings)
             if len(which):
-                self.columns[name] = self._codes(name, [which], _number).cast(pa.string()).cast(pa.int64())
+                self._codes(name, which, _number)
+                self.columns[name] = self.columns[name].cast(pa.string()).cast(pa.int64())
         for name, spellings in (("shapes", ("Input Dims", "Input dims")), ("dtypes", ("Input type",))):
             which = self._either(spellings)
             for spelling in spellings[1:]:
