@@ -322,8 +322,12 @@ def test_any_columns_may_be_absent(tmp_path_factory: pytest.TempPathFactory, dat
         "neuron_lines",
         "neuron_idle_causes",
         "neuron_dma",
+        "neuron_line_bounds",
+        "inference_steps",
     ):
         run.view(view)
+    run.sql("SELECT * FROM neuron_region_bounds")
+    _findings(run)
 
 
 def test_columns_are_matched_only_where_no_doubt_is() -> None:
