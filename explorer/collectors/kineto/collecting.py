@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from explorer.collectors.kineto.clock import Clock, find_clock
+from explorer.collectors.kineto.distinct import distinct
 from explorer.collectors.kineto.events import Events
 from explorer.collectors.kineto.kinds import classify_events
 from explorer.collectors.kineto.light import NONE, LightRows
@@ -203,7 +204,7 @@ def _nest(
 
 def _halves(light: LightRows, rows: Ints, is_source: Flags, clock: Clock) -> Halves:
     idents = light.numbers["ident"].at(rows)
-    _, number = np.unique(idents, return_inverse=True)
+    _, number = distinct(idents)
     return Halves(
         key=light.category[rows].astype(np.int64) * (len(number) + 1) + number,
         track=light.track[rows].astype(np.int64),

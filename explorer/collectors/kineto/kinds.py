@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from explorer.collectors.kineto.categories import classify
+from explorer.collectors.kineto.distinct import distinct
 from explorer.collectors.kineto.light import Ints, LightRows
 from explorer.collectors.kineto.tracks import Processes
 
@@ -27,12 +28,12 @@ def classify_events(
     else:
         span, of_process = 1, {}
     del category
-    distinct, inverse = np.unique(key, return_inverse=True)
+    found_keys, inverse = distinct(key)
     ours: list[str] = []
     position: dict[str, int] = {}
-    found = np.zeros(len(distinct), np.int8)
-    device = np.zeros(len(distinct), bool)
-    for index, value in enumerate(distinct.tolist()):
+    found = np.zeros(len(found_keys), np.int8)
+    device = np.zeros(len(found_keys), bool)
+    for index, value in enumerate(found_keys.tolist()):
         rest, process_number = divmod(value, span)
         code, name = divmod(rest, width)
         word, on_device = classify(

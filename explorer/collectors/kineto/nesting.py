@@ -33,7 +33,10 @@ def nest(track: Codes, start: Ints, duration: Ints, tie: npt.NDArray[np.int8]) -
     result = Nest(np.full(count, -1, np.int32), duration.copy(), np.empty(count, np.int32))
     if not count:
         return result
-    by_track = np.argsort(track, kind="stable").astype(np.int32)
+    # Numbers of 16 bits are sorted by counting.
+    few = track.astype(np.int16) if track.max() < 1 << 15 else track
+    by_track = np.argsort(few, kind="stable").astype(np.int32)
+    del few
     ordered = track[by_track]
     bounds = [0, *(np.flatnonzero(ordered[1:] != ordered[:-1]) + 1).tolist(), count]
     del ordered

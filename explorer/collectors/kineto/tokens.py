@@ -121,7 +121,8 @@ def find_tokens(text: bytes, vocabulary: Vocabulary) -> Tokens | None:
     np.cumsum(opens, out=opened[1:])
     ending = np.append(first[1:], len(key))
     objects = opened[ending] - opened[first]
-    inner = level[1:] - np.repeat(level[first], members) == 2
+    depth = level[1:] - np.repeat(level[first], members)
+    inner = depth == 2
     # A value ends before the comma and the quote of the next name, less the brace that closes args.
     end = np.empty(len(key), np.int64)
     end[:-1] = key[1:] - 1 - closes[1:]
@@ -143,7 +144,7 @@ def find_tokens(text: bytes, vocabulary: Vocabulary) -> Tokens | None:
         meaning[~simple[row]] = 0
         order = np.argsort(meaning, kind="stable")
         bounds = np.searchsorted(meaning[order], np.arange(vocabulary.other_top + 2))
-    code ^= level[1:].astype(np.uint64) << np.uint64(40)
+    code ^= depth.astype(np.uint64) << np.uint64(40)
     repeated = rows_with_repeats(joined, begin, breaks, code, first, members)
     return Tokens(
         joined, letters, begin, breaks, simple, key, close + 2, end, row, inner, order, bounds, repeated
