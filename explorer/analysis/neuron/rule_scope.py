@@ -32,8 +32,11 @@ class NeuronScope:
 
     @cached_property
     def cores(self) -> list[CoreLanes]:
-        """Physical cores of the rank in scope."""
-        return [core for core in core_lanes(self.context.engine) if core.rank == self.context.scope.rank]
+        """Physical cores of the rank in scope, of profiles whose engines are known to have worked: where no instruction has a
+        time, nothing can be said of waits."""
+        own = [core for core in core_lanes(self.context.engine) if core.rank == self.context.scope.rank]
+        working = {core.profile for core in own if len(core.compute.start_ns)}
+        return [core for core in own if core.profile in working]
 
     @cached_property
     def logical(self) -> list[CoreLanes]:

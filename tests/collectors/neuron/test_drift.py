@@ -234,6 +234,13 @@ def test_new_and_missing_columns_of_any_version(tmp_path: Path, major: int) -> N
     _findings(run)
 
 
+def test_without_times_of_instructions_no_wait_is_claimed(tmp_path: Path) -> None:
+    run = _changed(tmp_path, {"Instruction": lambda rows: rows.drop_columns(["start_ts"])})
+    assert "Instruction" in _health(run)["neuron_impossible_times"]
+    # Transfers have times: "nothing computed meanwhile" would be true of them and mean nothing.
+    assert {rule for rule, saving in _findings(run) if saving} == set()
+
+
 def test_unknown_tables_are_kept_and_listed(tmp_path: Path) -> None:
     _, source = write_story(tmp_path / "data")
     pq.write_table(pa.table({"a": [1, 2], "b": ["x", "y"]}), source / "FutureTable.parquet")
