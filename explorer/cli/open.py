@@ -40,8 +40,10 @@ def command(
     second = _opener(run_directory(baseline, cache_dir)[0]) if baseline else None
     if screenshot is None:
         from explorer.tui.ahead import OpenedAhead
+        from explorer.tui.terminal import need_terminal
         from explorer.tui.threads import QuestionThreads
 
+        need_terminal()
         threads = QuestionThreads()
         opened = OpenedAhead(_opener(directory), threads, _overview if screen == "overview" else None)
         from explorer.cli.crash import write_crash_report

@@ -17,6 +17,7 @@ from textual.system_commands import SystemCommandsProvider
 from explorer.model.errors import ExplorerError
 from explorer.tui.commands import ActionCommands
 from explorer.tui.data import Data, Finder, FindHere
+from explorer.tui.terminal import need_terminal
 from explorer.tui.theme import DEFAULT_THEME, SIXTEEN_COLORS, THEMES, inks
 from explorer.tui.threads import QuestionThreads
 
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
 
 FOLLOW_SECONDS = 2.0
 LAST_SECONDS = 0.5
-"""For questions to end when the UI has"""
+LONGEST_SECONDS = 30.0
+"""For questions to end when the UI has, and when it has failed"""
 SWITCH_SECONDS = 0.001
 PAUSE_SECONDS = 0.02
 OTHER_SCREENS = tuple(
@@ -338,23 +340,18 @@ def run_app(open_run: Callable[[], Run], run_name: str = "", **options: Any) -> 
     Raises UsageError without a terminal, the ExplorerError of opening, or the error of a crash, with the terminal
     restored in each case.
     """
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        from explorer.model.errors import UsageError
-
-        raise UsageError(
-            "The terminal UI needs a terminal.",
-            "Use a reading verb such as bottlenecks, or --screenshot FILE.svg --screen overview.",
-        )
+    need_terminal()
     app = ExplorerApp(open_run, run_name, **options)
     _favour_the_screen()
     app.run()
-    if app.failure is not None:
-        raise app.failure
-    if app.crash is not None:
-        raise app.crash
     if app.data is not None:
         app.data.close()
-    return app.threads.all_ended(within_s=LAST_SECONDS)
+    ended = app.threads.all_ended(within_s=LAST_SECONDS)
+    if error := app.failure or app.crash:
+        # Whoever reports the error ends the process in the usual way, which no thread inside a library survives.
+        app.threads.all_ended(within_s=LONGEST_SECONDS)
+        raise error
+    return ended
 
 
 def _favour_the_screen() -> None:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 WAIT_SECONDS = 60.0
+_NUMBER = count()
 
 pytestmark = pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
 
@@ -23,7 +26,8 @@ class Terminal:
     """A tmux server of its own with one window."""
 
     def __init__(self, folder: Path, term: str) -> None:
-        self.socket = str(folder / "tmux.sock")
+        # A server of its own: the one before may still be ending.
+        self.socket = str(folder / f"tmux-{next(_NUMBER)}.sock")
         environment = {
             **os.environ,
             "TERM": term,
@@ -141,6 +145,34 @@ def test_resizing_a_real_terminal(terminal: Terminal) -> None:
     terminal.resize_until(160, 50, "6 Memory", "step 5", "Quit")
     terminal.send("q")
     terminal.wait_for("code=0")
+
+
+def test_a_terminal_of_sixteen_colours_gets_no_others(terminal: Terminal) -> None:
+    start = f"env -u COLORTERM TERM=xterm-16color PYTHONPATH={ROOT} {program('./sample')}; echo code=$?"
+    terminal.send(start, "Enter")
+    terminal.wait_for("Where a step's time goes", "Saves up to", "train.py", "Quit")
+    for key, text in (("1", "Device busy"), ("2", "stream 7"), ("7", "All ranks"), ("8", "gpu utilisation")):
+        terminal.send(key)
+        terminal.wait_for(text)
+        styles = re.findall(r"\x1b\[([0-9;]*)m", terminal.call("capture-pane", "-e", "-p"))
+        assert any(code in style.split(";") for style in styles for code in ("92", "93", "94"))
+        assert not any(
+            style.startswith(("38;", "48;")) or ";38;" in style or ";48;" in style for style in styles
+        )
+    terminal.send("q")
+    terminal.wait_for("code=0")
+
+
+def test_quitting_does_not_wait_for_a_query(terminal: Terminal) -> None:
+    terminal.send(f"PYTHONPATH={ROOT} {program('./sample', '--screen', 'sql')}; echo code=$?", "Enter")
+    terminal.wait_for("2 × Test GPU", "SELECT * FROM lines")
+    terminal.send("C-a", "C-k")
+    terminal.send("-l", "SELECT count(*) FROM range(3000000) a, range(3000000) b")
+    terminal.send("C-r")
+    terminal.wait_for("Esc cancels")
+    terminal.send("C-q")
+    shown = terminal.wait_for("code=0")
+    assert "Traceback" not in shown
 
 
 def test_an_unreadable_run_gives_one_line_and_the_code(terminal: Terminal) -> None:
