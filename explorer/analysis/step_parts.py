@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from statistics import median
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
 
 if TYPE_CHECKING:
     from explorer.analysis.run import Run
+
+Column: TypeAlias = npt.NDArray[Any]
 
 PARTS: dict[str, tuple[str, str]] = {
     "compute": ("compute", "Kernels were running."),
@@ -57,7 +63,7 @@ class StepBar:
     parts: dict[str, int]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class StepStory:
     """One rank and device. Means over `count` complete steps; the whole recording is one step where there are none."""
 
@@ -70,62 +76,104 @@ class StepStory:
     shortest_ns: int
     longest_ns: int
     parts: tuple[StepPart, ...]
-    steps: tuple[StepBar, ...]
+    columns: Mapping[str, Column]
+    """The numbers of `steps`: step (-1: none), start_ns, wall_ns, complete, and each part in ns"""
+
+    @cached_property
+    def steps(self) -> tuple[StepBar, ...]:
+        """Its steps in order of time, without the time outside them where there are any. Made when asked for: of a run of
+        many ranks few are looked at."""
+        keys = [key for key in PARTS if key in self.columns]
+        plain = {name: values.tolist() for name, values in self.columns.items()}
+        return tuple(
+            StepBar(
+                self.rank,
+                self.device,
+                None if step < 0 else step,
+                plain["start_ns"][row],
+                plain["wall_ns"][row],
+                plain["complete"][row],
+                {key: plain[key][row] for key in keys},
+            )
+            for row, step in enumerate(plain["step"])
+        )
+
+
+_EXPLAINED = ("data", "sync", "io", "gc", "compile", "runtime")
+"""What the busiest host thread did outside ops: other threads may run ops meanwhile, and what is explained never exceeds
+what is left, in this order."""
+
+_STEPS = f"""
+SELECT b.rank, b.device, coalesce(b.step, -1) AS step, b.start_ns, b.wall_ns, coalesce(b.complete, false) AS complete,
+       b.compute_ns, b.exposed_communication_ns, b.exposed_copy_ns, b.idle_ns,
+       {", ".join(f"coalesce(a.{key}, 0) AS {key}" for key in _EXPLAINED)}
+FROM breakdown AS b
+LEFT JOIN (
+    SELECT rank, step, {", ".join(f"sum(duration_ns) FILTER (category = '{key}')::BIGINT AS {key}" for key in _EXPLAINED)}
+    FROM host_activity GROUP BY rank, step
+) AS a ON b.device = 'cpu' AND a.rank = b.rank AND a.step IS NOT DISTINCT FROM b.step
+ORDER BY b.rank, b.device, b.start_ns
+"""
 
 
 def step_stories(run: Run) -> list[StepStory]:
     """Every rank and device, from `breakdown` and, on the CPU, `host_activity`."""
-    rows = run.engine.sql("SELECT * FROM breakdown ORDER BY rank, device, start_ns").rows()
-    activity: dict[tuple[int, int | None], dict[str, int]] = {}
-    if any(row["device"] == "cpu" for row in rows):
-        for row in run.engine.sql("SELECT * FROM host_activity").rows():
-            key = row["rank"], row["step"]
-            activity.setdefault(key, {})[row["category"]] = row["duration_ns"]
-    bars: dict[tuple[int, str], list[StepBar]] = {}
-    for row in rows:
-        bars.setdefault((row["rank"], row["device"]), []).append(_bar(row, activity))
-    return [_story(rank, device, group) for (rank, device), group in bars.items()]
+    rows = run.engine.sql(_STEPS).arrow()
+    ranks, devices = rows.column("rank").to_numpy(), rows.column("device").to_pylist()
+    columns = {
+        name: rows.column(name).to_numpy() for name in rows.column_names if name not in ("rank", "device")
+    }
+    begins = [
+        row
+        for row in range(len(devices))
+        if not row or ranks[row] != ranks[row - 1] or devices[row] != devices[row - 1]
+    ]
+    return [
+        _story(
+            int(ranks[begin]), devices[begin], {name: values[begin:end] for name, values in columns.items()}
+        )
+        for begin, end in zip(begins, [*begins[1:], len(devices)])
+    ]
 
 
-def _bar(row: dict[str, Any], activity: dict[tuple[int, int | None], dict[str, int]]) -> StepBar:
-    parts = {key: row[column] for column, key in _COLUMNS.items()}
-    if row["device"] == "cpu":
+def _parts(device: str, rows: Mapping[str, Column]) -> dict[str, Column]:
+    parts = {key: rows[column] for column, key in _COLUMNS.items()}
+    if device == "cpu":
         parts["op"] = parts.pop("compute")
         rest = parts.pop("idle")
-        own = activity.get((row["rank"], row["step"]), {})
-        # Other threads may run ops meanwhile: what is explained never exceeds what is left.
-        for key in ("data", "sync", "io", "gc", "compile", "runtime"):
-            parts[key] = min(own.get(key, 0), rest)
-            rest -= parts[key]
+        for key in _EXPLAINED:
+            parts[key] = np.minimum(rows[key], rest)
+            rest = rest - parts[key]
         parts["python"] = rest
-    return StepBar(
-        row["rank"], row["device"], row["step"], row["start_ns"], row["wall_ns"], bool(row["complete"]), parts
-    )
+    return parts
 
 
-def _story(rank: int, device: str, bars: list[StepBar]) -> StepStory:
-    numbered = [bar for bar in bars if bar.step is not None]
-    counted = [bar for bar in numbered if bar.complete] or numbered or bars
-    total = sum(bar.wall_ns for bar in counted)
-    count = len(counted)
-    parts = []
+def _story(rank: int, device: str, rows: Mapping[str, Column]) -> StepStory:
+    parts = _parts(device, rows)
+    numbered = rows["step"] >= 0
+    counted = numbered & rows["complete"]
+    if not counted.any():
+        counted = numbered if numbered.any() else np.ones(len(numbered), bool)
+    walls = rows["wall_ns"][counted]
+    total, count = int(walls.sum()), len(walls)
+    means = []
     for key in PARTS:
-        duration = sum(bar.parts.get(key, 0) for bar in counted)
-        if duration:
+        if key in parts and (duration := int(parts[key][counted].sum())):
             label, meaning = PARTS[key]
-            parts.append(StepPart(key, label, duration // count, duration / total, meaning))
-    walls = [bar.wall_ns for bar in counted]
+            means.append(StepPart(key, label, duration // count, duration / total, meaning))
+    shown = numbered if numbered.any() else np.ones(len(numbered), bool)
+    kept = {name: rows[name] for name in ("step", "start_ns", "wall_ns", "complete")} | parts
     return StepStory(
         rank=rank,
         device=device,
         count=count,
-        has_steps=bool(numbered),
+        has_steps=bool(numbered.any()),
         mean_ns=total // count,
-        median_ns=int(median(walls)),
-        shortest_ns=min(walls),
-        longest_ns=max(walls),
-        parts=tuple(parts),
-        steps=tuple(numbered or bars),
+        median_ns=int(np.median(walls)),
+        shortest_ns=int(walls.min()),
+        longest_ns=int(walls.max()),
+        parts=tuple(means),
+        columns={name: values[shown] for name, values in kept.items()},
     )
 
 
