@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from explorer.analysis.engine import Engine
 from explorer.analysis.step_scope import StepScope
 
@@ -12,8 +14,17 @@ STARVED_PROCESS_PERCENT = 70.0
 """A process that computes on one thread gets about 100 percent of a core; below this, others had the rest."""
 
 
-def contention(engine: Engine, scope: StepScope) -> str:
-    """One sentence where others took the processor, else empty; empty too where the run has no host telemetry."""
+@dataclass(frozen=True)
+class Contention:
+    """`sentence` says it, empty where there was none. `stretch`: how many times longer than alone everything took, at 1 where
+    nothing is known."""
+
+    sentence: str = ""
+    stretch: float = 1.0
+
+
+def contention(engine: Engine, scope: StepScope) -> Contention:
+    """Whether others took the processor; none where the run has no host telemetry."""
     row = engine.sql(
         f"""SELECT median(value) FILTER (WHERE name = 'machine.cpu') AS machine,
           median(value) FILTER (WHERE name = 'process.cpu') AS process
@@ -21,10 +32,11 @@ def contention(engine: Engine, scope: StepScope) -> str:
     ).rows()[0]
     machine, process = row["machine"], row["process"]
     if machine is None or process is None:
-        return ""
+        return Contention()
     if machine < BUSY_MACHINE_PERCENT or process > STARVED_PROCESS_PERCENT:
-        return ""
-    return (
+        return Contention()
+    return Contention(
         f"Other programs used the processor during the recording (the machine was {machine:.0f} % busy, this program had "
-        f"{process:.0f} % of a core): times are longer than on a quiet machine, and shares are less certain."
+        f"{process:.0f} % of a core): times are longer than on a quiet machine, and shares are less certain.",
+        100.0 / max(process, 10.0),
     )

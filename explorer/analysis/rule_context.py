@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from explorer.analysis.contention import contention
+from explorer.analysis.contention import Contention, contention
 from explorer.analysis.engine import Engine, literal
 from explorer.analysis.phrase import fill
 from explorer.analysis.rule import Rule
@@ -152,9 +152,18 @@ class RuleContext:
         return known and row["launched"] >= 0.9 * row["kernels"]
 
     @cached_property
+    def _contention(self) -> Contention:
+        return contention(self.engine, self.scope)
+
+    @property
     def contended(self) -> str:
         """One sentence where other programs took the processor during the recording, else empty."""
-        return contention(self.engine, self.scope)
+        return self._contention.sentence
+
+    @property
+    def stretch(self) -> float:
+        """How many times longer than on a machine of its own the program took, by its part of the processor."""
+        return self._contention.stretch
 
     @property
     def captured(self) -> bool:
