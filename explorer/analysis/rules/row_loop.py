@@ -207,6 +207,6 @@ RULE = Rule(
             "An op of this length is large work already, which batching does not shorten",
             "ours: 25 times the cost of the call",
         ),
-        Setting("saved_share", 0.1, "Smallest part of the loop's own time that batching saves", "ours"),
+        Setting("saved_share", 0.15, "Smallest part of the loop's own time that batching saves", "ours"),
     ),
 )
