@@ -212,15 +212,15 @@ class ExplorerApp(App[None]):
         for screen in self.explorer_screens():
             screen.show_run()
             screen.load()
-        if first:
-            self._load_screens()
+        if first and self.first_screen != "overview":
+            self.load_screens()
         if self.follow and not facts.finished and first:
             self.notify("The run is still being written: following it.", timeout=4)
         if self.follow and not facts.finished:
             self.set_timer(FOLLOW_SECONDS, self._look_again)
 
     @work(thread=True, group="load screens")
-    def _load_screens(self) -> None:
+    def load_screens(self) -> None:
         """Load the code of the other screens while the first one is being read, so that they open at once."""
         from importlib import import_module
         from time import sleep

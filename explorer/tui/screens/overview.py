@@ -118,6 +118,7 @@ class OverviewScreen(ExplorerScreen):
         self._load_rest()
 
     def _load_rest(self) -> None:
+        self.explorer.load_screens()
         self.data.ask_findings(self, self._show_findings, self.query_one("#findings", Table).say)
         self._load_lines()
 
