@@ -82,9 +82,9 @@ RULE = Rule(
         Setting("parallel_share", 0.2, "Smallest part of the step in such ops", "ours"),
         Setting(
             "turn_ns",
-            14_000,
+            12_000,
             "What each thread beyond the cores adds to a loop",
-            "measured: 11 to 17 µs (sum, add and tanh of 200,000 to 1,000,000 elements, 6 to 32 threads on 2 cores)",
+            "measured: 11.5 to 17 µs (sum, add and tanh of 200,000 to 1,000,000 elements, 6 to 32 threads on 2 cores)",
         ),
         Setting("most_share", 0.9, "Largest part of the ops' time that is waiting", "ours"),
     ),
