@@ -14,7 +14,7 @@ from explorer.collectors.kineto.repeats import rows_with_repeats
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 _RAWS = msgspec.json.Decoder(list[msgspec.Raw])
-_QUOTE, _COLON, _COMMA, _OPEN, _CLOSE, _BACKSLASH, _BREAK = b'":,{}\\\n'
+_QUOTE, _COLON, _OPEN, _CLOSE, _BACKSLASH, _BREAK = b'":{}\\\n'
 _PADDING = b"\n" * 64
 _SHIFT = np.uint64(64 - 12)
 _MASKS = np.array([(1 << 8 * n) - 1 for n in range(9)], np.uint64)

@@ -92,3 +92,47 @@ def test_any_other_row_among_them_reads_as_before(change: dict[str, Any]) -> Non
 def test_times_and_names_are_exact(rows: list[dict[str, Any]]) -> None:
     # Lone surrogates are mended before a chunk is read.
     assert_same(text_of(rows, separators=(",", ":")))
+
+
+TEXTS = st.sampled_from(
+    ["a", "", '":', '"', "\\", '\\"', "},{", '{"args":{', "}}", "\u00e9", "[{", "ts", "\n"]
+)
+NAMES = st.sampled_from(
+    [
+        "args",
+        "ts",
+        "name",
+        "correlation",
+        "bytes",
+        "stream",
+        "Input Dims",
+        "External id",
+        "x",
+        '":',
+        "\\",
+        "}",
+    ]
+)
+VALUES = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(-5, 1 << 62), TEXTS),
+    lambda inner: st.one_of(st.lists(inner, max_size=2), st.dictionaries(NAMES, inner, max_size=2)),
+    max_leaves=4,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(
+        st.builds(
+            lambda base, changes, arguments, name, turned: dict(
+                list({**base, "name": name, **changes, "args": arguments}.items())[:: -1 if turned else 1]
+            ),
+            st.sampled_from([KERNEL, OP, FRAME]), st.dictionaries(NAMES, VALUES, max_size=1),
+            st.dictionaries(NAMES, VALUES, max_size=4), TEXTS, st.booleans(),
+        ),
+        min_size=1,
+        max_size=4,
+    )
+)  # fmt: skip
+def test_any_text_and_nesting_reads_as_before(rows: list[dict[str, Any]]) -> None:
+    assert_same(text_of(rows, separators=(",", ":")))
