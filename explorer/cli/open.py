@@ -59,6 +59,7 @@ def command(
             report=lambda error: write_crash_report(error, ["open", run]),
             threads=threads,
             find=FindApart(),
+            load_ahead=True,
         )
         if not ended:
             # A thread inside a library cannot be ended, and nobody waits for its answer any more.

@@ -97,6 +97,8 @@ class ExplorerApp(App[None]):
             that answer; None: such an error ends the app.
         threads: where questions run; None: threads of its own.
         find: looks for bottlenecks; None: in this process.
+        load_ahead: load the code of all screens in a thread once the first is shown. Not for processes that change what
+            they import, as a test runner does.
     """
 
     CSS_PATH = "styles.tcss"
@@ -132,6 +134,7 @@ class ExplorerApp(App[None]):
         report: Callable[[BaseException], object] | None = None,
         threads: QuestionThreads | None = None,
         find: Finder | None = None,
+        load_ahead: bool = False,
     ) -> None:
         super().__init__()
         self._open_run = open_run
@@ -144,6 +147,7 @@ class ExplorerApp(App[None]):
         self.data: Data | None = None
         self.threads = threads or QuestionThreads()
         self.find: Finder = find or FindHere()
+        self._load_ahead = load_ahead
         self.shared_window: tuple[int, int, int] | None = None
         """Rank, start and end in ns of what the timeline and the counters show"""
         self.facts = ""
@@ -219,9 +223,14 @@ class ExplorerApp(App[None]):
         if self.follow and not facts.finished:
             self.set_timer(FOLLOW_SECONDS, self._look_again)
 
-    @work(thread=True, group="load screens")
     def load_screens(self) -> None:
         """Load the code of the other screens while the first one is being read, so that they open at once."""
+        if self._load_ahead:
+            self._load_ahead = False
+            self._load_modules()
+
+    @work(thread=True, group="load screens")
+    def _load_modules(self) -> None:
         from importlib import import_module
         from time import sleep
 
