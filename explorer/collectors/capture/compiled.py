@@ -24,9 +24,13 @@ from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
+from explorer.collectors.capture.compiled_modules import CompiledModules, Traced, compile_id
 from explorer.collectors.capture.fx_lines import FxLines, Line, frames_of
 from explorer.collectors.capture.host_event import HostEvent
 from explorer.collectors.capture.import_watch import ImportWatch
+
+REGION = "Torch-Compiled Region"
+"""How the ranges of compiled code begin; they end in the compile id."""
 
 GRAPH_CALL = re.compile(r"## Call CompiledFxGraph (\S+) ##")
 _HANDLE = re.compile(r"# \[Provenance debug handles\] (\S+)")
@@ -45,13 +49,16 @@ class Graph:
     backward: bool
     handles: list[str] = field(default_factory=list)
     chains: dict[str, list[list[Line]]] = field(default_factory=dict)
+    modules: dict[str, dict[str, list[Traced]]] = field(default_factory=dict)
+    """By compile id (a cached graph may serve several parts of a program) and handle, the modules of those nodes."""
 
 
 class CompileRecorder:
     """Graphs by their cache key, and compile events as they happen. Installed when Dynamo or Inductor is imported."""
 
-    def __init__(self, fx: FxLines) -> None:
+    def __init__(self, fx: FxLines, modules: CompiledModules) -> None:
         self._fx = fx
+        self._modules = modules
         self.graphs: dict[str, Graph] = {}
         self.early: dict[str, list[str]] = {}
         """By cache key, the kernels of graphs that were compiled before: their lines were not kept."""
@@ -128,6 +135,21 @@ class CompileRecorder:
                 pass
             return result
 
+        construct = owner.__init__
+
+        def __init__(graph: Any, *args: Any, **kwargs: Any) -> None:
+            construct(graph, *args, **kwargs)
+            with contextlib.suppress(Exception):
+                debug = sys.modules["torch._inductor.debug"]
+                nodes = args[2] if len(args) > 2 else kwargs["gm"]
+                recorder._modules.keep(
+                    graph,
+                    nodes.graph,
+                    debug._inductor_triton_kernel_to_post_grad_node_info,  # type: ignore[attr-defined]
+                )
+
+        owner.__init__ = __init__
+        self._undo.append((owner, "__init__", __init__, construct))
         owner.post_compile = post_compile
         self._undo.append((owner, "post_compile", post_compile, original))
 
@@ -149,7 +171,11 @@ class CompileRecorder:
         for handle, traces in (json.loads(text) if text else {}).items():
             graph.chains[handle] = self._computed([frames_of(trace) for trace in traces], before)
             before.update(map(tuple, graph.chains[handle]))
-        self.graphs[str(compiled._fx_graph_cache_key)] = graph
+        key = str(compiled._fx_graph_cache_key)
+        if key in self.graphs:
+            graph.modules = self.graphs[key].modules
+        graph.modules[compile_id()] = self._modules.of_kernels(compiled)
+        self.graphs[key] = graph
 
     def _computed(self, nodes: list[list[Line]], before: set[tuple[Line, ...]]) -> list[list[Line]]:
         """The nodes' chains; with those of the functions that an operator among them was given, which then counts as much

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from explorer.collectors.capture.compiled_modules import Traced
 from explorer.collectors.capture.fx_lines import GENERATED, FxLines
 from explorer.collectors.capture.qualified_names import QualifiedNames
 from explorer.collectors.capture.source_paths import SourcePaths
@@ -29,6 +30,8 @@ class Dimensions:
         self._fx = fx
         self.generated: list[bool] = [False]
         """By node: whether its line was translated from a graph's generated code."""
+        self.traced_modules: dict[int, Traced] = {}
+        """By node of such code, the module that its graph node was traced in."""
         self.from_stacks = False
         """Whether lines come from the profiler's own stacks."""
         self._user_code = user_code
@@ -85,6 +88,8 @@ class Dimensions:
         self.coarse.append(not chain)
         self.guess.append(False)
         self.generated.append(bool(chain))
+        if self._fx is not None and (traced := self._fx.module(code, line)) is not None:
+            self.traced_modules[len(self.stacks) - 1] = traced
         self._node_user.append(self._node_user[parent])
 
     def arrays(self) -> tuple[I64, I64, npt.NDArray[np.bool_]]:

@@ -11,6 +11,7 @@ import re
 from types import CodeType, ModuleType
 from typing import Any
 
+from explorer.collectors.capture.compiled_modules import CompiledModules, Traced
 from explorer.collectors.capture.import_watch import ImportWatch
 
 GENERATED = "<eval_with_key>"
@@ -22,10 +23,11 @@ Line = tuple[str, int, str]
 
 
 class FxLines:
-    """Stack traces of the nodes of every graph that is compiled to Python while a capture runs."""
+    """Stack traces and modules of the nodes of every graph that is compiled to Python while a capture runs."""
 
-    def __init__(self) -> None:
-        self._graphs: dict[str, tuple[dict[int, Any], list[str | None]]] = {}
+    def __init__(self, modules: CompiledModules) -> None:
+        self._modules = modules
+        self._graphs: dict[str, tuple[dict[int, Any], list[str | None], list[Traced | None]]] = {}
         self._inner: dict[tuple[Line, ...], list[list[Line]]] = {}
         self._undo: list[tuple[Any, Any, Any]] = []
         self._watch = ImportWatch("torch.fx.graph_module", self._install)
@@ -42,13 +44,16 @@ class FxLines:
 
     def chain(self, code: CodeType, line: int) -> list[Line]:
         """Frames (innermost last) of the node at a line of generated code; empty where it is not known."""
-        known = self._graphs.get(code.co_filename)
-        if known is None:
-            return []
-        lines, traces = known
+        return frames_of(self._node(code, line)[0])
+
+    def module(self, code: CodeType, line: int) -> Traced | None:
+        """The module that the node at a line of generated code was traced in; None where it is not known."""
+        return self._node(code, line)[1]
+
+    def _node(self, code: CodeType, line: int) -> tuple[str | None, Traced | None]:
+        lines, traces, modules = self._graphs.get(code.co_filename, ({}, [], []))
         at = lines.get(line - code.co_firstlineno)
-        trace = traces[at] if at is not None and at < len(traces) else None
-        return frames_of(trace)
+        return (traces[at], modules[at]) if at is not None and at < len(traces) else (None, None)
 
     def inner(self, chain: tuple[Line, ...]) -> list[list[Line]]:
         """Chains of the nodes of the functions that the operator at a chain was given; empty for any other."""
@@ -77,6 +82,7 @@ class FxLines:
             self._graphs[code.co_filename] = (
                 dict(lines),
                 [node.meta.get("stack_trace") for node in graph.graph.nodes],
+                self._modules.of_nodes(list(graph.graph.nodes)),
             )
 
     def _keep_inner(self, graph: Any) -> None:

@@ -16,6 +16,9 @@ from explorer.model import ids
 MAX_WALKS = 50
 """Walks of one root, when modules appear that it did not hold before."""
 
+_COMPILED = "torch._dynamo.eval_frame"
+"""Where the module is made that torch.compile puts around another one, which stays what it is."""
+
 
 @dataclass(slots=True)
 class _Known:
@@ -36,8 +39,11 @@ class ModulePaths:
 
     def key(self, module: Any, outermost: bool) -> int:
         """Key of a module whose call begins; SAME_MODULE for a graph that a compiler made of somebody's modules."""
-        if type(module).__module__.startswith("torch.fx."):
+        made_by = type(module).__module__
+        if made_by.startswith("torch.fx."):
             return SAME_MODULE
+        if made_by == _COMPILED:
+            module = module._orig_mod
         known = self._known.get(id(module))
         if known is not None and known.reference() is module:
             if outermost:
@@ -59,6 +65,9 @@ class ModulePaths:
     def _walk(self, root: Any) -> None:
         of_path: dict[str, int] = {}
         for path, module in root.named_modules():
+            if type(module).__module__ == _COMPILED:
+                module = module._orig_mod
+            path = ".".join(name for name in path.split(".") if name != "_orig_mod")
             class_name = type(module).__qualname__
             above = of_path.get(path.rpartition(".")[0]) if path else None
             module_id = ids.module_id(path, class_name)
@@ -74,6 +83,34 @@ class ModulePaths:
             }
             self._known[id(module)] = _Known(weakref.ref(module), len(self.module_ids))
             self.module_ids.append(module_id)
+
+    def placed(self, module_id: int, traced_in: int, entering: int) -> int:
+        """Of a module that a compiled graph was made of, the one that its call computes: a graph traced while `traced_in` was
+        running serves any module of the same make, `entering`. That one where nothing is known below it."""
+        if module_id == traced_in or module_id not in self._rows:
+            return entering
+        if not traced_in or not entering or traced_in == entering:
+            return module_id
+        row, path = self._rows[module_id], self._rows[traced_in]["path"]
+        if path and not row["path"].startswith(path + "."):
+            return module_id
+        below = row["path"][len(path) + 1 :] if path else row["path"]
+        above = self._rows[entering]["path"]
+        there = ids.module_id(f"{above}.{below}" if above else below, row["class_name"])
+        return there if there in self._rows else entering
+
+    def common(self, module_ids: list[int]) -> int:
+        """The innermost module that holds all of these; 0 where there is none."""
+        chains = [self._enclosing(module_id) for module_id in dict.fromkeys(module_ids)]
+        shared = set(chains[0]).intersection(*chains[1:]) if chains else set()
+        return next((module_id for module_id in chains[0] if module_id in shared), 0) if chains else 0
+
+    def _enclosing(self, module_id: int | None) -> list[int]:
+        chain: list[int] = []
+        while module_id and module_id in self._rows and module_id not in chain:
+            chain.append(module_id)
+            module_id = self._rows[module_id]["parent_id"]
+        return chain
 
     def take(self, used: set[int]) -> list[dict[str, Any]]:
         """Rows not yet written of the modules with these ids and of those that enclose them."""

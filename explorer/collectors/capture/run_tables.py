@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import threading
 
-import numpy as np
-
 from explorer.collectors.capture.coverage import Coverage
 from explorer.collectors.capture.dimensions import Dimensions
 from explorer.collectors.capture.graph_replays import GraphReplays
@@ -13,7 +11,6 @@ from explorer.collectors.capture.host_event import HostEvent
 from explorer.collectors.capture.host_states import HostStates
 from explorer.collectors.capture.kineto_window import RawWindow
 from explorer.collectors.capture.loader_rows import LoaderRows
-from explorer.collectors.capture.module_paths import ModulePaths
 from explorer.collectors.capture.process_rank import environment_rank
 from explorer.collectors.capture.settings import CaptureSettings
 from explorer.collectors.capture.side_recorders import SideRecorders
@@ -45,7 +42,7 @@ class RunTables:
         self.replay = Replay()
         self.dimensions = Dimensions(self.replay.chains, self.user_code, self.paths, side.fx)
         self.tracks = Tracks(threading.get_native_id())
-        self.modules = ModulePaths()
+        self.modules = side.modules
         self.coverage = Coverage()
         self.loader_rows = LoaderRows()
         self.next_event = 0
@@ -93,7 +90,7 @@ class RunTables:
             self.next_event,
             self.coverage,
             self.rank,
-            np.array(self.modules.module_ids, dtype=np.int64),
+            self.modules,
             self._side.compiler,
             self._side.collectives,
             self._side.flights,

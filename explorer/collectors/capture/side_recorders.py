@@ -5,6 +5,7 @@ from __future__ import annotations
 from explorer.collectors.capture.collectives import CollectiveRecorder
 from explorer.collectors.capture.compile_ranges import around_ranges
 from explorer.collectors.capture.compiled import CompileRecorder
+from explorer.collectors.capture.compiled_modules import CompiledModules
 from explorer.collectors.capture.dynamo_skips import DynamoSkips
 from explorer.collectors.capture.file_io import FileIoRecorder
 from explorer.collectors.capture.flight_entries import FlightEntries
@@ -13,6 +14,7 @@ from explorer.collectors.capture.gc_recorder import GcRecorder
 from explorer.collectors.capture.host_event import HostEvent
 from explorer.collectors.capture.kineto_window import RawWindow
 from explorer.collectors.capture.loader_watch import LoaderWatch
+from explorer.collectors.capture.module_paths import ModulePaths
 from explorer.collectors.capture.settings import CaptureSettings
 from explorer.collectors.telemetry.recorder import TelemetryRecorder
 
@@ -26,8 +28,10 @@ class SideRecorders:
         self.files = FileIoRecorder()
         self.telemetry = TelemetryRecorder()
         self.samplers: list[str] = []
-        self.fx = FxLines()
-        self.compiler = CompileRecorder(self.fx)
+        self.modules = ModulePaths()
+        self.compiled_modules = CompiledModules(self.modules)
+        self.fx = FxLines(self.compiled_modules)
+        self.compiler = CompileRecorder(self.fx, self.compiled_modules)
         self.collectives = CollectiveRecorder()
         self.flights = FlightEntries()
         self.loaders = LoaderWatch(tuple(settings.user_code), tuple(settings.library_code))
@@ -45,6 +49,8 @@ class SideRecorders:
             self.compiler.start()
             self.loaders.start()
             self.fx.start()
+            if self._settings.modules:
+                self.compiled_modules.start()
 
     def enable(self, on: bool) -> None:
         """Between windows nothing is noted."""
@@ -73,5 +79,6 @@ class SideRecorders:
             self.flights,
             self.loaders,
             self.fx,
+            self.compiled_modules,
         ):
             one.stop()

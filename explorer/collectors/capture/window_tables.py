@@ -15,7 +15,8 @@ from explorer.collectors.capture.categories import DEVICE_KINDS, category
 from explorer.collectors.capture.coded_names import CodedNames
 from explorer.collectors.capture.collective_rows import collective_rows, communication_rows, pair_work
 from explorer.collectors.capture.collectives import CollectiveRecorder
-from explorer.collectors.capture.compiled import CompileRecorder
+from explorer.collectors.capture.compiled import REGION, CompileRecorder
+from explorer.collectors.capture.compiled_modules import Traced
 from explorer.collectors.capture.compiled_rows import compiled_rows
 from explorer.collectors.capture.coverage import Coverage
 from explorer.collectors.capture.dimensions import Dimensions
@@ -27,6 +28,7 @@ from explorer.collectors.capture.host_states import HostStates
 from explorer.collectors.capture.kineto_window import RawWindow
 from explorer.collectors.capture.memory_rows import MEMORY_NAME, memory_rows
 from explorer.collectors.capture.metadata import parse_metadata
+from explorer.collectors.capture.module_paths import ModulePaths
 from explorer.collectors.capture.nesting import parents_of, self_times
 from explorer.collectors.capture.phases import PHASE_NAMES, phases_of
 from explorer.collectors.capture.steps import Step, step_of
@@ -59,7 +61,7 @@ def build_window(
     first_event_id: int,
     coverage: Coverage,
     rank: int = 0,
-    module_ids: I64 | None = None,
+    modules: ModulePaths | None = None,
     compiler: CompileRecorder | None = None,
     collectives: CollectiveRecorder | None = None,
     flights: FlightEntries | None = None,
@@ -124,7 +126,8 @@ def build_window(
         rows = np.flatnonzero(~on_device & (resources == native_id))
         node[rows] = states.node_at(native_id, starts[rows])
         module[rows] = states.module_at(native_id, starts[rows])
-    module = (module_ids if module_ids is not None else np.zeros(1, dtype=np.int64))[module]
+    modules = modules if modules is not None else ModulePaths()
+    module = np.array(modules.module_ids, dtype=np.int64)[module]
     stacks, sites, coarse = dimensions.arrays()
     site, stack = sites[node], stacks[node]
     is_coarse = coarse[node]
@@ -144,6 +147,9 @@ def build_window(
     lines_of = np.where(inherits, target, np.arange(total))
     site = site[lines_of]
     is_coarse, is_guess = is_coarse[lines_of], is_guess[lines_of]
+    _trace_modules(
+        module, node, parents, in_backward & own_code, lines_of, dimensions.traced_modules, modules
+    )
     module = module[lines_of]
     attribution = np.where(inherits, _FORWARD, attribution)
     recomputed = _recomputed(site, in_backward, own_code, sequences)
@@ -151,9 +157,10 @@ def build_window(
     shares: list[tuple[int, int, float]] = []
     shared = np.zeros(total, dtype=bool)
     if compiler is not None:
-        kernels = compiled_rows(names, parents, compiler, dimensions)
+        kernels = compiled_rows(names, parents, forward, module, compiler, dimensions, modules)
         site[kernels.rows] = kernels.sites
         attribution[kernels.rows] = _COMPILED
+        module[list(kernels.modules)] = list(kernels.modules.values())
         is_coarse[kernels.rows] = is_guess[kernels.rows] = False
         shared[kernels.rows] = kernels.shared
         # Without provenance only the line that calls the compiled function is known.
@@ -392,9 +399,27 @@ def _runs_own_code(node: I64, parents: I64, depths: list[npt.NDArray[np.intp]], 
     return own & (node != 0)
 
 
+def _trace_modules(
+    module: I64,
+    node: I64,
+    parents: I64,
+    own_code: Bools,
+    lines_of: I64,
+    traced: dict[int, Traced],
+    paths: ModulePaths,
+) -> None:
+    """Give the rows of graphs that run as Python the modules of their graph nodes, in place. `own_code` are those of backward
+    graphs: what called such a graph has the module that entered the forward one, at its row of `lines_of`."""
+    for row in np.flatnonzero(np.isin(node, list(traced))).tolist():
+        caller = row
+        while own_code[caller] and parents[caller] >= 0:
+            caller = parents[caller]
+        module[row] = paths.placed(*traced[int(node[row])], int(module[lines_of[caller]]))
+
+
 def _in_compiled_region(names: CodedNames, parents: I64, depths: list[npt.NDArray[np.intp]]) -> Bools:
     """Rows inside torch.compile's own range of a call."""
-    inside = names.where(lambda name: name.startswith("Torch-Compiled Region"))
+    inside = names.where(lambda name: name.startswith(REGION))
     if np.any(inside):
         for rows in depths[1:]:
             inside[rows] |= inside[parents[rows]]
