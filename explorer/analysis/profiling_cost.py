@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from explorer.analysis.critical_path.host_lane import distinct
 from explorer.analysis.engine import Engine
 from explorer.analysis.intervals import Intervals, Times
 from explorer.analysis.step_scope import StepScope
@@ -33,12 +34,16 @@ class ProfilingCost:
     def inside_ns(self, time: Intervals) -> float:
         """Recording cost that lies inside these intervals; never more than MOST of them."""
         cost = self.op_ns * time.count_of(self.op_starts_ns)
-        if len(self.edges_ns):
-            before, after = (
-                np.interp(at, self.edges_ns, self.traced_before_ns) for at in (time.start_ns, time.end_ns)
-            )
-            cost += float((after - before).sum())
+        if len(self.edges_ns) > 1:
+            cost += float((self._traced_before(time.end_ns) - self._traced_before(time.start_ns)).sum())
         return min(cost, MOST * time.total_ns)
+
+    def _traced_before(self, times: Times) -> Costs:
+        """As numpy's interp, which would read all edges for each of many short questions."""
+        edges, cost = self.edges_ns, self.traced_before_ns
+        slot = np.clip(np.searchsorted(edges, times, "right") - 1, 0, len(edges) - 2)
+        part = (times - edges[slot]) / (edges[slot + 1] - edges[slot])
+        return np.asarray(cost[slot] + np.clip(part, 0.0, 1.0) * (cost[slot + 1] - cost[slot]), np.float64)
 
 
 def profiling_cost(engine: Engine, scope: StepScope, track_id: int) -> ProfilingCost:
@@ -76,7 +81,7 @@ def _traced(start: Times, length: Times, cost: Costs, ops: Intervals) -> tuple[T
     end = start + length
     outside = length - (ops.covered_before(end) - ops.covered_before(start))
     rate = np.minimum(cost, MOST * outside) / np.maximum(1, outside)
-    edges = np.unique(np.concatenate([start, end, ops.start_ns, ops.end_ns]))
+    edges = distinct(start, end, ops.start_ns, ops.end_ns)
     at = np.searchsorted(start, edges[:-1], "right") - 1
     inside = (at >= 0) & (edges[:-1] < end[at])
     free = np.diff(edges) - np.diff(ops.covered_before(edges))

@@ -26,11 +26,13 @@ class StepEnds:
         self._steps = steps
         self._is_ours = is_ours
         self._optimizers = OptimizerMarks(self._optimizer_stepped, self._mute, self._unmute)
-        self._loaders = LoaderMarks(self._batch_wanted)
+        self._loaders = LoaderMarks(self._batch_wanted, self._batch_came)
         self._compiles = CompilePauses(self._mute, self._unmute)
         self._first_mark: int | None = None
         self._batches = 0
         self._muted = False
+        self._recorded_from_call = False
+        """Whether lines were being recorded when the program asked for a batch."""
         self._cut_pending_in: int | None = None
         """Number of the window that is to be cut at the program's next line."""
 
@@ -82,7 +84,12 @@ class StepEnds:
     def _batch_wanted(self) -> None:
         """A program that fetches batches and never steps an optimizer: an iteration ends where the next batch is wanted."""
         steps = self._steps
-        if not self._is_ours() or steps.marked_by not in (None, "DataLoader") or self._first_mark is not None:
+        if not self._is_ours():
+            return
+        recorder = self._windows.recorder
+        if recorder is not None and self._windows.recording:
+            self._recorded_from_call = recorder.take_up(sys._getframe())
+        if steps.marked_by not in (None, "DataLoader") or self._first_mark is not None:
             return
         self._batches += 1
         if steps.marked_by is None:
@@ -92,6 +99,12 @@ class StepEnds:
             self._next(time.time_ns(), complete=False)
         else:
             self._mark(time.time_ns())
+
+    def _batch_came(self) -> None:
+        """Hot code of a dataset may have switched line recording off: what comes after the batch has its lines again."""
+        recorder = self._windows.recorder
+        if recorder is not None and self._windows.recording and self._is_ours():
+            recorder.take_up(sys._getframe(), inside=self._recorded_from_call)
 
     def _mark(self, now: int) -> None:
         """A step ends, seen from inside a call of the library."""
@@ -137,6 +150,7 @@ class StepEnds:
         recorder = self._windows.recorder
         if self._windows.recording and recorder is not None and self._is_ours():
             self._recover(sys._getframe())
+            recorder.take_up(sys._getframe())
             self._muted = recorder.mute()
 
     def _recover(self, frame: FrameType | None) -> None:

@@ -89,10 +89,11 @@ class OptimizerMarks:
 
 class LoaderMarks:
     """Calls `on_batch` whenever the program asks a DataLoader for its next batch: where one iteration ends and the next
-    begins in a program without optimizer (inference, evaluation)."""
+    begins in a program without optimizer (inference, evaluation). `came` is called when it has the batch."""
 
-    def __init__(self, on_batch: Callable[[], None]) -> None:
+    def __init__(self, on_batch: Callable[[], None], came: Callable[[], None]) -> None:
         self._on_batch = on_batch
+        self._came = came
         self._original: Any = None
         self._wrapper: Any = None
 
@@ -102,11 +103,14 @@ class LoaderMarks:
         except ImportError:
             return
         original = _BaseDataLoaderIter.__next__
-        on_batch = self._on_batch
+        on_batch, came = self._on_batch, self._came
 
         def __next__(loader: Any) -> Any:
             on_batch()
-            return original(loader)
+            try:
+                return original(loader)
+            finally:
+                came()
 
         self._original, self._wrapper = original, __next__
         _BaseDataLoaderIter.__next__ = __next__  # type: ignore[method-assign,assignment]

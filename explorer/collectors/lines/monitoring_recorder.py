@@ -55,6 +55,8 @@ class MonitoringRecorder:
         self.hot: dict[CodeType, int] = {}
         self.switched_off = 0
         self.on_switched_off: Callable[[], None] | None = None
+        self.off_by_calls = True
+        """Lines of hot code switch off that code alone here"""
         self.displaced = 0
         self._module_call = module_call
         self._module_key = module_key
@@ -322,7 +324,7 @@ class MonitoringRecorder:
         self._left.clear()
         self._switch_on(frame)
 
-    def take_up(self, frame: FrameType | None, at_step: bool = False) -> bool:
+    def take_up(self, frame: FrameType | None, at_step: bool = False, inside: bool = False) -> bool:
         """Record again where a hot loop had switched recording off."""
         if self._tool is not None and not self._on:
             self._switch_on(frame)

@@ -59,6 +59,8 @@ class SettraceRecorder:
         self.hot: dict[CodeType, int] = {}
         self.hot_now: set[CodeType] = set()
         self.switched_off = 0
+        self.off_by_calls = False
+        """Whether calls too many to trace switched recording off last, or one code object's lines"""
         self.on_switched_off: Callable[[], None] | None = None
         self.displaced = 0
         self._displaced: set[int] = set()
@@ -94,6 +96,10 @@ class SettraceRecorder:
     def _settrace(self, function: Any) -> None:
         """What a debugger or coverage calls to take over on this thread, or to let go: theirs comes first, and recording
         knows that it sees nothing meanwhile."""
+        if function == self._bootstrap:
+            # threading hands our own hook to a new thread, whose identity may have been another's before.
+            self._real_settrace(function)
+            return
         ident = threading.get_ident()
         known = not self._stopped and ident in self._pushers
         ours = function is None or function is self._enter.get(ident)
@@ -126,6 +132,8 @@ class SettraceRecorder:
         locals_of: dict[int, tuple[CodeType, Callable[..., Any]]] = {}
         found = locals_of.get
         ident = own.ident
+        self._off.discard(ident)
+        self._displaced.discard(ident)
 
         def make_local(code: CodeType) -> Callable[..., Any]:
             left = self.line_budget
@@ -144,6 +152,7 @@ class SettraceRecorder:
                             self.hot_now.add(code)
                         frame.f_trace_lines = False
                         # With tracing on, even untraced lines cost: each instruction takes the slow path.
+                        self.off_by_calls = False
                         switch_off(frame)
                 elif event == "return":
                     append(clock())
@@ -217,6 +226,7 @@ class SettraceRecorder:
                 busy, chunk_start = now - chunk_start, now
                 made, mark = len(records) - mark, len(records)
                 if 3 * (CALL_CHUNK * CALL_NS + max(made, 0) // 2 * RECORD_NS) > busy:
+                    self.off_by_calls = True
                     switch_off(frame.f_back)
                     return None
             try:
@@ -311,13 +321,13 @@ class SettraceRecorder:
         self.hot_now.clear()
         self._state_anew(frame)
 
-    def _state_anew(self, frame: FrameType | None) -> None:
+    def _state_anew(self, frame: FrameType | None, inside: bool = False) -> None:
         ident = threading.get_ident()
         enter = self._enter.get(ident)
         if enter is None:
             return
         self._off.discard(ident)
-        self._settle(ident, frame)
+        self._settle(ident, frame, inside)
         _, _, append, _, forget_modules = self._pushers[ident]
         append(time.time_ns())
         append(CLEAR)
@@ -357,8 +367,9 @@ class SettraceRecorder:
             frame = frame.f_back
         return chain[::-1]
 
-    def _settle(self, ident: int, frame: FrameType | None) -> None:
-        """What was surely running while a thread was not recorded: the frames of before that are still there."""
+    def _settle(self, ident: int, frame: FrameType | None, inside: bool = False) -> None:
+        """What was surely running while a thread was not recorded: the frames of before that are still there, and with
+        `inside` the line of the innermost of them too."""
         lost = self._lost.pop(ident, None)
         if lost is None:
             return
@@ -369,11 +380,17 @@ class SettraceRecorder:
                 break
             common += 1
         if at < len(own.records) and own.records[at] == LOST:
-            own.records[at] = LOST - common
+            if inside:
+                own.records[at - 1 : at + 1] = [own.records[at - 1], POP] * (len(before) - common)
+            else:
+                own.records[at] = LOST - common
 
-    def take_up(self, frame: FrameType | None, at_step: bool = False) -> bool:
+    def take_up(self, frame: FrameType | None, at_step: bool = False, inside: bool = False) -> bool:
         """On a thread whose recording a hot loop switched off: record again, unless that loop is still running. At a
-        step's end hot code gets a small budget again. Returns whether the thread is being recorded."""
+        step's end hot code gets a small budget again. Returns whether the thread is being recorded.
+
+        `inside`: it was recorded when the call began whose end this is, so the caller is still at the line of that call.
+        """
         if threading.get_ident() not in self._off:
             return True
         if at_step:
@@ -387,7 +404,7 @@ class SettraceRecorder:
             innermost = innermost.f_back
         if innermost is not None and innermost.f_code in self.hot_now:
             return False
-        self._state_anew(frame)
+        self._state_anew(frame, inside)
         return True
 
     def at_next_line(self, frame: FrameType | None, action: Callable[[], None]) -> bool:

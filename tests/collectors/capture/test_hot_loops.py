@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+from pathlib import Path
+
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -78,3 +81,45 @@ def test_the_loop_does_not_fill_the_run(run: RunReader) -> None:
 def test_it_is_said(run: RunReader) -> None:
     health = {row["kind"]: row["message"] for row in run.read("health").to_pylist()}
     assert "spin" in health["coarse_lines"]
+
+
+class Numbers(torch.utils.data.Dataset):
+    """Each item costs more lines than hot code gets again at a step's end."""
+
+    def __len__(self) -> int:
+        return 8
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        return torch.tensor([float(text) for text in ["1.5"] * 30_000])
+
+
+def test_after_a_hot_dataset_lines_are_exact_at_once(tmp_path: Path) -> None:
+    with neuron_profile(tmp_path / "run") as prof:
+        for batch in torch.utils.data.DataLoader(Numbers(), batch_size=1):
+            torch.sigmoid(batch)
+            prof.step()
+    run = RunReader(str(prof.directory))
+    here = test_after_a_hot_dataset_lines_are_exact_at_once.__code__
+    first = here.co_firstlineno
+    assert [row[1:4] for row in lines(run, "aten::sigmoid")] == [(here.co_name, "exact", first + 3)] * 8
+    # Fetching is charged to the loop's own line where the line of the dataset is no longer known.
+    sites = {row["site_id"]: row for row in run.read("sites").to_pylist()}
+    coarse = {
+        sites[row["site_id"]]["function"]
+        for row in run.read("host_states").to_pylist()
+        if row["site_id"] in sites and sites[row["site_id"]]["end_line"] is not None
+    }
+    assert here.co_name not in coarse
+
+
+def test_new_threads_are_no_other_tracer(tmp_path: Path) -> None:
+    with neuron_profile(tmp_path / "run") as prof:
+        for _ in range(5):
+            # Each is likely to get the identity of the one before.
+            thread = threading.Thread(target=plain)
+            thread.start()
+            thread.join()
+        plain()
+    run = RunReader(str(prof.directory))
+    assert "tracer_took_over" not in {row["kind"] for row in run.read("health").to_pylist()}
+    assert {row[2] for row in lines(run, "aten::add")} == {"exact"}
