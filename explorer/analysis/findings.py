@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from explorer.analysis import rules as rules_package
+from explorer.analysis.damage import lacking
 from explorer.analysis.engine import Engine
 from explorer.analysis.intervals import Intervals
 from explorer.analysis.profiling_cost import Costs, ProfilingCost, profiling_cost
@@ -34,6 +35,7 @@ SYMPTOM_OVERLAP = 0.5
 """A finding with more than this part of its time inside more specific ones is a symptom of them."""
 
 CONFIDENCES = ("low", "medium", "high")
+_WORST_FIRST = ("high", "medium", "low")
 
 
 class HasEngine(Protocol):
@@ -309,7 +311,8 @@ def _worded(evidence: Evidence, scope: StepScope) -> Evidence:
 def _with_notices(
     findings: list[Finding], notices: list[_Candidate], context: RuleContext, step_ns: int
 ) -> list[Finding]:
-    """What speaks of no time, said whatever it saves: first what puts the numbers in doubt, last what is merely worth knowing."""
+    """What speaks of no time, said whatever it saves: errors and what a device's own profiler warns of first, the rest after
+    what saves time at its severity."""
     told = []
     for candidate in sorted(
         notices, key=lambda item: (-item.rule.specificity, item.rule.name, item.draft.title)
@@ -334,11 +337,13 @@ def _with_notices(
             )
         )
     told = _unique(told)
-    return [
-        *(item for item in told if item.severity != "low"),
-        *findings,
-        *(item for item in told if item.severity == "low"),
+    first = [
+        item
+        for item in told
+        if item.severity == "high" or (item.rule.startswith("neuron_") and item.severity != "low")
     ]
+    others = [item for item in told if item not in first]
+    return first + sorted([*findings, *others], key=lambda item: _WORST_FIRST.index(item.severity))
 
 
 def _lines(candidate: _Candidate, context: RuleContext, step_ns: int) -> tuple[FindingLine, ...]:
@@ -401,7 +406,7 @@ def _health(engine: Engine) -> tuple[dict[str, Any], ...]:
         """SELECT rank, kind, severity, count, message, remedy, affects FROM health ORDER BY rank, kind <> 'neuron_warning',
         CASE severity WHEN 'error' THEN 0 WHEN 'warning' THEN 1 ELSE 2 END, kind, message"""
     )
-    return tuple(rows.rows())
+    return (*lacking(engine.reader), *rows)
 
 
 def _scaled(saving: Saving, factor: float) -> Saving:

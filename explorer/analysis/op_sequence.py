@@ -37,7 +37,9 @@ def typical_step(context: RuleContext) -> list[SequenceOp]:
     sequence = []
     for row in rows:
         site = context.codes.get(row["executing_site_id"] or 0)
-        place = (site["file"], site["function"]) if site else None
+        # Ops of which only the function is known may lie anywhere in it: in a row there is nothing of them.
+        known = site is not None and site["end_line"] is None
+        place = (site["file"], site["function"]) if site and known else None
         sequence.append(
             SequenceOp(
                 row["event_id"],
