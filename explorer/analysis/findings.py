@@ -109,8 +109,9 @@ def _find(context: RuleContext, asked: Sequence[Rule], replay: Replay | None) ->
         reasons = tuple(NotChecked(rule.name, NEEDS["events"]) for rule in asked)
         return Findings(reader.directory, 0, 0, len(reader.ranks), (), reasons, health)
     cost = profiling_cost(context.engine, scope, context.main_track)
-    step_ns = round(float(np.median(_net_steps(cost, scope))))
-    candidates, not_checked = _ask(asked, context, cost, replay)
+    net_steps = _net_steps(cost, scope)
+    step_ns = round(float(np.median(net_steps)))
+    candidates, not_checked = _ask(asked, context, cost, net_steps, replay)
     notices = [candidate for candidate in candidates if candidate.draft.notice]
     kept = _without_symptoms([candidate for candidate in candidates if not candidate.draft.notice])
     findings = _with_notices(_finished(kept, context, step_ns, health), notices, context, step_ns)
@@ -127,7 +128,11 @@ def _find(context: RuleContext, asked: Sequence[Rule], replay: Replay | None) ->
 
 
 def _ask(
-    asked: Sequence[Rule], context: RuleContext, cost: ProfilingCost, replay: Replay | None
+    asked: Sequence[Rule],
+    context: RuleContext,
+    cost: ProfilingCost,
+    net_steps: Costs,
+    replay: Replay | None,
 ) -> tuple[list[_Candidate], list[NotChecked]]:
     candidates: list[_Candidate] = []
     not_checked: list[NotChecked] = []
@@ -141,7 +146,7 @@ def _ask(
             if isinstance(drafts, NotChecked):
                 not_checked.append(drafts)
                 continue
-            candidates += [_candidate(rule, draft, context, cost, replay) for draft in drafts]
+            candidates += [_candidate(rule, draft, context, cost, net_steps, replay) for draft in drafts]
         except InputError:
             # A damaged file is no fault of a rule: the answer would not be whole.
             raise
@@ -154,7 +159,12 @@ def _ask(
 
 
 def _candidate(
-    rule: Rule, draft: Draft, context: RuleContext, cost: ProfilingCost, replay: Replay | None
+    rule: Rule,
+    draft: Draft,
+    context: RuleContext,
+    cost: ProfilingCost,
+    net_steps: Costs,
+    replay: Replay | None,
 ) -> _Candidate:
     if draft.notice:
         return _Candidate(rule, draft, Intervals.of([], []), draft.saving, 1.0)
@@ -171,7 +181,7 @@ def _candidate(
     if draft.side == "device":
         replayed = replay(draft, context.scope) if replay and context.knows_device_waits else None
         return _Candidate(rule, draft, time, replayed or draft.saving, 1.0)
-    affected = _affected(time, cost, context.scope, bool(context.contended))
+    affected = _affected(time, cost, context.scope, net_steps, bool(context.contended))
     saving = _scaled(draft.saving, affected.from_mean)
     if replay and affected.median_ns:
         # What most steps do not have (a checkpoint every tenth step) a replay of the median step cannot see.
@@ -209,7 +219,9 @@ def _net_steps(cost: ProfilingCost, scope: StepScope) -> Costs:
     )
 
 
-def _affected(time: Intervals, cost: ProfilingCost, scope: StepScope, contended: bool) -> _Affected:
+def _affected(
+    time: Intervals, cost: ProfilingCost, scope: StepScope, net_steps: Costs, contended: bool
+) -> _Affected:
     """The typical step is as long as the median one, and affected in the median part, so that single interruptions do not
     show. (Cost is taken off step by step: hot code is recorded in some steps and not in others.)
 
@@ -219,7 +231,7 @@ def _affected(time: Intervals, cost: ProfilingCost, scope: StepScope, contended:
     parts = [time.within(start, end) for start, end in scope.spans]
     recorded = np.array([part.total_ns for part in parts], dtype=float)
     net = np.array([part.total_ns - cost.inside_ns(part) for part in parts])
-    steps = np.maximum(1.0, _net_steps(cost, scope))
+    steps = np.maximum(1.0, net_steps)
     mean, median = float(recorded.mean()), float(np.median(recorded))
     if not median:
         # What few steps have is spread over all of them.

@@ -6,8 +6,8 @@ import numpy as np
 
 from explorer.analysis.critical_path.host_lane import Ints, distinct
 from explorer.analysis.critical_path.rank_events import row_numbers
-from explorer.analysis.critical_path.replay import Change, Prediction, Replay
-from explorer.analysis.critical_path.selection import select_events
+from explorer.analysis.critical_path.replay import Prediction, Replay
+from explorer.analysis.critical_path.selection import Selection, select_events
 from explorer.analysis.engine import Engine
 from explorer.analysis.rule import Draft
 from explorer.analysis.step_scope import StepScope
@@ -42,12 +42,15 @@ class ReplaySaving:
             rows.column("event_id").to_numpy().astype(np.int64) if "event_id" in rows.column_names else None
         )
 
+        if events is not None:
+            selection, waiting = _of_events(replay, events)
+        else:
+            selection, waiting = _of_time(replay, start, end), np.zeros(0, np.int64)
+
         def saved(remaining: float) -> int:
             change = replay.unchanged()
-            if events is not None:
-                _change_events(replay, change, events, remaining)
-            else:
-                _change_time(replay, change, start, end, remaining)
+            change.no_wait[waiting] = True
+            scale(change, selection, remaining)
             return _saving(replay, before, replay.run(change), scope.count)
 
         expected = saved(draft.remaining_share)
@@ -60,16 +63,15 @@ def replayable(engine: Engine, rank: int) -> bool:
     return not engine.reader.parts("neuron/Instruction", [rank])
 
 
-def _change_events(replay: Replay, change: Change, events: Ints, remaining: float) -> None:
-    """Waiting calls no longer wait; other events, with what they enclose and enqueue, take `remaining` of their time."""
+def _of_events(replay: Replay, events: Ints) -> tuple[Selection, Ints]:
+    """The events with what they enclose and enqueue; apart from them the waiting calls, which will wait no longer."""
     index = row_numbers(replay.events.event_id, events)
     waiting = np.isin(index, replay.events.sync_call)
-    change.no_wait[index[waiting]] = True
-    scale(change, select_events(replay, events[~waiting]), remaining)
+    return select_events(replay, events[~waiting]), index[waiting]
 
 
-def _change_time(replay: Replay, change: Change, start: Ints, end: Ints, remaining: float) -> None:
-    """Host time inside the intervals (disjoint or not) takes `remaining` of itself."""
+def _of_time(replay: Replay, start: Ints, end: Ints) -> Selection:
+    """Host time inside the intervals (disjoint or not)."""
     edges = distinct(start, end)
     depth = np.zeros(len(edges), np.int64)
     np.add.at(depth, np.searchsorted(edges, start), 1)
@@ -85,7 +87,7 @@ def _change_time(replay: Replay, change: Change, start: Ints, end: Ints, remaini
     # The lane has no holes: each piece begins where the one before ends.
     cuts = np.append(replay.lane_start, replay.lane_end[-1:])
     part = np.diff(inside(cuts)) / np.maximum(np.diff(cuts), 1)
-    change.lane = change.lane * (1.0 - part * (1.0 - remaining))
+    return Selection(part, np.zeros(len(replay.events)))
 
 
 def _saving(replay: Replay, before: Prediction, after: Prediction, changed: int) -> int:
