@@ -75,13 +75,24 @@ def phases_of(
         above = phase[parents[rows]]
         take = (phase[rows] < 0) & (above >= OPTIMIZER)
         phase[rows[take]] = above[take]
-    _top_ops(phase, names, tracks, starts, np.sort(starts[in_backward]), parents, sequences, is_op)
+    enclosing = _enclosing_ops(parents, depths, is_op)
+    _top_ops(phase, names, tracks, starts, np.sort(starts[in_backward]), enclosing, sequences, is_op)
     for rows in depths[1:]:
-        above = phase[parents[rows]]
-        take = (phase[rows] < 0) & is_op[rows]
+        above = phase[enclosing[rows]]
+        take = (phase[rows] < 0) & is_op[rows] & (enclosing[rows] >= 0)
         phase[rows[take]] = above[take]
     phase[phase < 0] = OTHER
     return phase
+
+
+def _enclosing_ops(parents: I64, depths: list[npt.NDArray[np.intp]], is_op: Bools) -> I64:
+    """The innermost op around each row, -1 where there is none. Ranges between them (torch puts one around each compiled
+    graph it calls) are passed over."""
+    enclosing = np.full(len(parents), -1, dtype=np.int64)
+    for rows in depths[1:]:
+        above = parents[rows]
+        enclosing[rows] = np.where(is_op[above], above, enclosing[above])
+    return enclosing
 
 
 def _top_ops(
@@ -90,16 +101,15 @@ def _top_ops(
     tracks: I64,
     starts: I64,
     backward_starts: I64,
-    parents: I64,
+    enclosing: I64,
     sequences: I64,
     is_op: Bools,
 ) -> None:
     """Phase of the ops that no other op encloses, run by run. `backward_starts`: of all threads, since a device's
     backward pass runs on one of autograd's own."""
-    above = np.maximum(parents, 0)
     # An optimizer's range ends a run even where it holds no op (zero_grad that drops gradients).
     counts = is_op | names.where(lambda name: name.startswith("Optimizer."))
-    top = np.flatnonzero(counts & ((parents < 0) | ~is_op[above]))
+    top = np.flatnonzero(counts & (enclosing < 0))
     run: list[int] = []
     holds_model_op = False
     before, last_ns = FORWARD, 0
