@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from explorer.agent.arguments import typed
 from explorer.agent.document import Document
 from explorer.agent.paging import offset_of, page
-from explorer.model.errors import UsageError
+from explorer.model.errors import QueryError, UsageError
 
 if TYPE_CHECKING:
     from explorer.analysis.run import Run
@@ -18,16 +19,19 @@ LONGEST_TEXT = 240
 DEFAULT_LIMIT = 20
 
 
+@typed
 def summary(run: Run, limit: int = DEFAULT_LIMIT, cursor: str | None = None) -> Document:
     """How long a step takes and where the busiest device's time goes, one row per rank."""
     return _rows(run, "summary", run.summary().rows(), limit, cursor)
 
 
+@typed
 def health(run: Run, limit: int = DEFAULT_LIMIT, cursor: str | None = None) -> Document:
     """What is missing, broken, repaired or doubtful, worst first, and which answers it makes less certain."""
     return _rows(run, "health", run.health().rows(), limit, cursor)
 
 
+@typed
 def bottlenecks(run: Run, limit: int = 5, cursor: str | None = None, detail: str = "brief") -> Document:
     """What to change, worst first: line, saving per step, advice.
 
@@ -96,6 +100,7 @@ def _brief(finding: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+@typed
 def finding(run: Run, finding_id: str) -> Document:
     """One finding whole, with the SQL that reproduces its numbers and events to look at. Raises UsageError: no such id."""
     document = run.bottlenecks().to_dict()
@@ -106,6 +111,7 @@ def finding(run: Run, finding_id: str) -> Document:
     raise UsageError(f"There is no finding '{finding_id}' in this run.", f"Findings: {known}.")
 
 
+@typed
 def lines(
     run: Run, limit: int = DEFAULT_LIMIT, cursor: str | None = None, file: str | None = None
 ) -> Document:
@@ -116,42 +122,50 @@ def lines(
     return _rows(run, "lines", rows, limit, cursor)
 
 
+@typed
 def ops(run: Run, limit: int = DEFAULT_LIMIT, cursor: str | None = None) -> Document:
     """Framework ops by host and device time."""
     return _rows(run, "ops", run.ops().rows(), limit, cursor)
 
 
+@typed
 def kernels(run: Run, limit: int = DEFAULT_LIMIT, cursor: str | None = None) -> Document:
     """Device work by name. A run of a CPU has none."""
     return _rows(run, "kernels", run.kernels().rows(), limit, cursor)
 
 
+@typed
 def modules(run: Run, limit: int = DEFAULT_LIMIT, cursor: str | None = None) -> Document:
     """nn.Modules by time, their own and with everything below."""
     return _rows(run, "modules", run.modules().rows(), limit, cursor)
 
 
+@typed
 def steps(run: Run, limit: int = DEFAULT_LIMIT, cursor: str | None = None) -> Document:
     """Each step: its time, busy and idle time of its device, ops, kernels."""
     return _rows(run, "steps", run.steps().rows(), limit, cursor)
 
 
+@typed
 def breakdown(run: Run, limit: int = DEFAULT_LIMIT, cursor: str | None = None) -> Document:
     """wall = compute + exposed communication + exposed copies + idle, per rank, device and step, exactly."""
     return _rows(run, "breakdown", run.breakdown().rows(), limit, cursor)
 
 
+@typed
 def gaps(run: Run, limit: int = DEFAULT_LIMIT, cursor: str | None = None) -> Document:
     """Idle intervals of devices with their causes, longest first."""
     rows = sorted(run.gaps().rows(), key=lambda row: (-row["duration_ns"], row["start_ns"]))
     return _rows(run, "gaps", rows, limit, cursor)
 
 
+@typed
 def memory(run: Run, limit: int = DEFAULT_LIMIT, cursor: str | None = None) -> Document:
     """Peak, growth and churn of memory per rank and device."""
     return _rows(run, "memory", run.memory().rows(), limit, cursor)
 
 
+@typed
 def collectives(run: Run, limit: int = DEFAULT_LIMIT, cursor: str | None = None) -> Document:
     """Communication by group, operation and size: calls and bytes."""
     rows = run.engine.sql(
@@ -164,6 +178,7 @@ def collectives(run: Run, limit: int = DEFAULT_LIMIT, cursor: str | None = None)
     return _rows(run, "collectives", rows, limit, cursor)
 
 
+@typed
 def critical_path(run: Run, limit: int = DEFAULT_LIMIT, cursor: str | None = None) -> Document:
     """The chain of work a step is made of, by kind, and by source line: only this time can make a step shorter."""
     kinds = run.view("critical_path_kinds").rows()
@@ -178,6 +193,7 @@ def critical_path(run: Run, limit: int = DEFAULT_LIMIT, cursor: str | None = Non
     )
 
 
+@typed
 def what_if(
     run: Run, speedup: Iterable[str] = (), remove: Iterable[str] = (), overlap: Iterable[str] = ()
 ) -> Document:
@@ -199,6 +215,7 @@ def what_if(
     return Document(name, {"run": run.directory, **document})
 
 
+@typed
 def source(
     run: Run,
     file: str,
@@ -238,6 +255,7 @@ def _line(line: Any) -> dict[str, Any]:
     return {"line": line.number, "text": line.text[:LONGEST_TEXT], **kept}
 
 
+@typed
 def event(run: Run, event_id: str) -> Document:
     """One event with its line, its call chain, what enqueued it and what it enqueued. `event_id` is '<rank>:<event_id>'.
 
@@ -248,6 +266,7 @@ def event(run: Run, event_id: str) -> Document:
     return Document("neuron-explorer/event/1", {"run": run.directory, **event_facts(run, event_id)})
 
 
+@typed
 def neighbours(run: Run, event_id: str, limit: int = DEFAULT_LIMIT, cursor: str | None = None) -> Document:
     """What stands around an event: enclosing, enclosed, before and after on its track, and linked by an edge."""
     from explorer.agent.event_facts import neighbour_rows
@@ -262,6 +281,7 @@ def neighbours(run: Run, event_id: str, limit: int = DEFAULT_LIMIT, cursor: str 
     )
 
 
+@typed
 def compare(
     run: Run, other: Run, by: str = "line", limit: int = DEFAULT_LIMIT, cursor: str | None = None
 ) -> Document:
@@ -280,6 +300,7 @@ def compare(
     return page("neuron-explorer/compare/1", {**fields, "by": by}, "changes", rows, limit, cursor)
 
 
+@typed
 def schema(run: Run, name: str | None = None, limit: int = 1000, cursor: str | None = None) -> Document:
     """Every table and view that `sql` can name, with a sentence each; with `name` its columns."""
     from explorer.agent.relation_docs import relation_docs
@@ -287,14 +308,22 @@ def schema(run: Run, name: str | None = None, limit: int = 1000, cursor: str | N
     return relation_docs(run, name, limit, cursor)
 
 
+@typed
 def sql(run: Run, text: str, limit: int = 100, cursor: str | None = None) -> Document:
-    """One read-only statement, in the sandbox. Raises QueryError with one line: refused, wrong, or too slow.
+    """One read-only statement, in the sandbox. Raises QueryError with one line: refused, wrong, too slow or too large.
 
     `truncated` says that the statement has more rows than were fetched for this page: how many is not known.
     """
+    from explorer.analysis.sandbox import MAX_BYTES
+
     seen = offset_of(limit, cursor)
     result = run.sql(text, max_rows=seen + limit)
     rows = [_short(row) for row in result.rows()][seen:]
+    if result.truncated and not rows:
+        raise QueryError(
+            f"The rows before this page are larger than an answer may be ({MAX_BYTES >> 20} MiB).",
+            "Ask for fewer columns, or write LIMIT and OFFSET into the statement.",
+        )
     # One more than was fetched, where there is more: next_cursor then points behind this page.
     total = seen + len(rows) + (1 if result.truncated else 0)
     return Document(

@@ -44,13 +44,14 @@ class Document:
     def to_dict(self, max_tokens: int | None = None) -> dict[str, Any]:
         """The document. With `max_tokens` rows are left off the end until it fits; `next_cursor` points at the rest.
 
-        The fields before the rows are never cut; a budget too small for them gives them and no rows.
+        A page has at least one row of those there are, and the fields before the rows are never cut: a budget too small
+        for them is exceeded, so that whoever follows `next_cursor` gets on.
         """
         shown = len(self.rows)
         document = self._dict(shown)
         if max_tokens is None or not self.rows_key:
             return document
-        low, high = 0, shown
+        low, high = min(1, shown), shown
         while low < high:
             middle = (low + high + 1) // 2
             if tokens(_text(self._dict(middle))) <= max_tokens:

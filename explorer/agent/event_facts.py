@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 from explorer.model.errors import UsageError
@@ -11,14 +12,14 @@ if TYPE_CHECKING:
     from explorer.analysis.run import Run
 
 _SHORT = "rank || ':' || event_id AS id, category, name, start_ns, duration_ns"
+_ID = re.compile(r"([0-9]{1,9}):([0-9]{1,18})")
 
 
 def parse_id(text: str) -> tuple[int, int]:
     """Rank and event id of '<rank>:<event_id>'. Raises UsageError."""
-    rank, colon, number = text.partition(":")
-    if not colon or not rank.isdigit() or not number.isdigit():
+    if not (match := _ID.fullmatch(text)):
         raise UsageError(f"'{text}' is not an event.", "Write RANK:EVENT_ID, such as 0:1234.")
-    return int(rank), int(number)
+    return int(match[1]), int(match[2])
 
 
 def event_facts(run: Run, text: str) -> dict[str, Any]:

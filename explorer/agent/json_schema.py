@@ -129,8 +129,11 @@ _COLLECTIVE = _object(
 _VERDICT = _object(
     {
         "answer": {"enum": ["slower", "faster", "no_significant_change", "undecided"]},
-        "change": {"type": "number", "description": "(after - before) / before of the median step"},
-        "low": {"type": "number", "description": "Low end of its 95 % interval"},
+        "change": {
+            "type": "number",
+            "description": "(after - before) / before of the median step; absent where a run has none",
+        },
+        "low": {"type": "number", "description": "Low end of its 95 % interval; absent where undecided"},
         "high": {"type": "number", "description": "High end of its 95 % interval"},
         "steps_before": _WHOLE,
         "steps_after": _WHOLE,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -9,6 +10,7 @@ from explorer.agent.document import Document
 from explorer.model.errors import UsageError
 
 MAX_LIMIT = 1000
+_CURSOR = re.compile(r"[0-9]{1,15}")
 
 
 def page(
@@ -28,6 +30,6 @@ def offset_of(limit: int, cursor: str | None) -> int:
     """Rows already seen. Raises UsageError for a limit outside 1 to 1000 or a cursor that is no number."""
     if not 1 <= limit <= MAX_LIMIT:
         raise UsageError(f"limit {limit} is not between 1 and {MAX_LIMIT}.")
-    if cursor is not None and not (cursor.isascii() and cursor.isdigit()):
+    if cursor is not None and not _CURSOR.fullmatch(cursor):
         raise UsageError(f"'{cursor}' is not a cursor.", "Pass the next_cursor of the page before.")
     return int(cursor or 0)

@@ -160,9 +160,9 @@ def _regression(run: Run, baseline: Run | None, allowed: float) -> Outcome:
             f"{d.what}: {d.before} -> {d.after}" for d in comparison.differences if d.weight == "blocks"
         )
         return Outcome("max_regression", None, f"the runs are not comparable ({reasons})")
-    if verdict.answer == "undecided":
-        return Outcome("max_regression", None, "fewer than 5 complete steps in one of the runs")
-    text = f"step {verdict.change:+.1%} (95 % interval {verdict.low:+.1%} to {verdict.high:+.1%}), allowed {allowed:+.1%}"
+    if verdict.low is None:
+        return Outcome("max_regression", None, verdict.reason)
+    text = f"step {verdict.change_text} ({verdict.basis_text}), allowed {allowed:+.1%}"
     # Only a growth that the noise cannot explain fails: the whole interval must lie above the limit.
     return Outcome("max_regression", verdict.low <= allowed, text)
 

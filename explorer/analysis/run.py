@@ -167,12 +167,9 @@ class Run:
 
     def health(self) -> Result:
         """What is missing, broken, repaired or doubtful, worst first."""
-        found = self.view("run_health")
-        if damaged := self.reader.damaged:
-            from explorer.analysis.damage import with_damage
+        from explorer.analysis.damage import with_lacking
 
-            return with_damage(found, damaged)
-        return found
+        return with_lacking(self.view("run_health"), self.reader)
 
     def coverage(self) -> Result:
         """How much of op time and device time has a source line, by phase, how exactly, and why the rest has none."""

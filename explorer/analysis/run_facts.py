@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from explorer.analysis.damage import lacking
 
 if TYPE_CHECKING:
     from explorer.analysis.run import Run
@@ -37,10 +40,13 @@ def run_facts(run: Run) -> RunFacts:
     ).rows()
     if not devices:
         devices = run.engine.sql("SELECT DISTINCT name, 1 AS n FROM devices ORDER BY name LIMIT 1").rows()
-    health = {
-        row["severity"]: row["n"]
-        for row in run.engine.sql("SELECT severity, count(*) AS n FROM health GROUP BY severity").rows()
-    }
+    health: Counter[str] = Counter(
+        {
+            row["severity"]: row["n"]
+            for row in run.engine.sql("SELECT severity, count(*) AS n FROM health GROUP BY severity").rows()
+        }
+    )
+    health.update(row["severity"] for row in lacking(reader))
     parts = [_counted(steps, "step")] if steps else []
     parts.append(_counted(len(reader.ranks), "rank"))
     parts += [
@@ -51,8 +57,8 @@ def run_facts(run: Run) -> RunFacts:
         name=_name(run),
         sentence=" · ".join(parts),
         events=events,
-        errors=health.get("error", 0),
-        warnings=health.get("warning", 0),
+        errors=health["error"],
+        warnings=health["warning"],
         finished=all(manifest.finished for manifest in manifests),
     )
 

@@ -26,6 +26,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
+from explorer.analysis.column_names import distinct_names
 from explorer.analysis.computed import compute
 from explorer.analysis.engine import Engine
 from explorer.analysis.relations import Relations, literal
@@ -129,7 +130,8 @@ class Sandbox:
         return compute(name, self._trusted)
 
     def sql(self, text: str, *, timeout_s: float = 30.0, max_rows: int = 10_000) -> Result:
-        """Run one statement; at most `max_rows` rows (`truncated` says whether there were more).
+        """Run one statement; at most `max_rows` rows (`truncated` says whether there were more). Columns of one name are
+        numbered: a, a_1.
 
         Raises QueryError with one line: refused, wrong, cancelled, or longer than `timeout_s` seconds.
         """
@@ -164,6 +166,7 @@ class Sandbox:
                 timer.cancel()
                 if timer.ident is not None:
                     timer.join()
+            table = table.rename_columns(distinct_names(table.column_names))
             return Result(table, "neuron-explorer/query/1", text, truncated)
 
     def cancel(self) -> None:

@@ -21,6 +21,7 @@ def command(
 ) -> int:
     """Traces that reading verbs imported on the way, kept by content so that reading them again is instant."""
     from explorer.cli.output import print_json
+    from explorer.cli.units import harmless
     from explorer.collectors.run_cache import RunCache
 
     cache = RunCache(cache_dir)
@@ -47,9 +48,9 @@ def command(
             return EXIT_DONE
         for entry in entries:
             used = time.strftime("%Y-%m-%d %H:%M", time.localtime(entry.used_ns / 1e9))
-            print(f"{entry.size_bytes / 1e6:>10,.1f} MB  {used}  {', '.join(entry.sources)}")
+            print(harmless(f"{entry.size_bytes / 1e6:>10,.1f} MB  {used}  {', '.join(entry.sources)}"))
         total = sum(entry.size_bytes for entry in entries)
-        print(f"{len(entries)} runs, {total / 1e6:,.1f} MB in {cache.directory}")
+        print(harmless(f"{len(entries)} runs, {total / 1e6:,.1f} MB in {cache.directory}"))
     else:
         raise UsageError(f"cache {action} is unknown.", "Use list, clear or path.")
     return EXIT_DONE

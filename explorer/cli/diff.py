@@ -16,7 +16,6 @@ _SENTENCES = {
     "slower": "slower",
     "faster": "faster",
     "no_significant_change": "no significant change",
-    "undecided": "undecided: fewer than 5 complete steps on one side",
 }
 
 
@@ -67,11 +66,11 @@ def _print(comparison: Comparison, tables: list[str], limit: int) -> None:
     from explorer.cli.units import duration
 
     verdict = comparison.verdict
-    say(
-        f"step {duration(comparison.before_ns)} -> {duration(comparison.after_ns)}  {verdict.change:+.1%}"
-        f"  (95 % interval {verdict.low:+.1%} to {verdict.high:+.1%}, {verdict.steps_before} and {verdict.steps_after} steps)"
-    )
-    print(f"verdict: {_SENTENCES[verdict.answer]}")
+    before = duration(comparison.before_ns) if verdict.steps_before else "no step"
+    after = duration(comparison.after_ns) if verdict.steps_after else "no step"
+    change = f"  {verdict.change_text}" if verdict.change_text else ""
+    say(f"step {before} -> {after}{change}  ({verdict.basis_text})")
+    print(f"verdict: {_SENTENCES.get(verdict.answer) or f'undecided: {verdict.reason}'}")
     for difference in comparison.differences:
         weight = "NOT COMPARABLE: " if difference.weight == "blocks" else "note: "
         print_hanging(weight, f"{difference.what} {difference.before} -> {difference.after}")

@@ -156,6 +156,9 @@ def plain_usage(piece: str) -> str:
 def _unknown(word: str) -> ExplorerError:
     from difflib import get_close_matches
 
+    if not word.strip():
+        return UsageError("The verb or path is empty.", f"See {PROGRAM} --help.")
+
     if close := get_close_matches(word, VERBS, n=1):
         return UsageError(f"{word} is neither a verb nor a path.", f"Did you mean: {PROGRAM} {close[0]}?")
     if "." in word:

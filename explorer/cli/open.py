@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from explorer.cli.options import CacheOption, RunArgument
+from explorer.model.errors import EXIT_DONE
 
 if TYPE_CHECKING:
     from explorer.analysis.run import Run
+    from explorer.store.reader import RunReader
 
 
 def command(
@@ -37,7 +39,8 @@ def command(
     from explorer.cli.source_run import run_directory
 
     directory, code = run_directory(run, cache_dir)
-    second = _opener(run_directory(baseline, cache_dir)[0]) if baseline else None
+    readers: dict[str, RunReader] = {}
+    second = _opener(run_directory(baseline, cache_dir)[0], readers) if baseline else None
     if screenshot is None:
         from explorer.tui.ahead import OpenedAhead
         from explorer.tui.terminal import need_terminal
@@ -45,7 +48,9 @@ def command(
 
         need_terminal()
         threads = QuestionThreads()
-        opened = OpenedAhead(_opener(directory), threads, _overview if screen == "overview" else None)
+        opened = OpenedAhead(
+            _opener(directory, readers), threads, _overview if screen == "overview" else None
+        )
         from explorer.cli.crash import write_crash_report
         from explorer.tui.app import run_app
         from explorer.tui.find_apart import FindApart
@@ -61,6 +66,7 @@ def command(
             find=FindApart(),
             load_ahead=True,
         )
+        code = max(code, *_loss_codes(readers))
         if not ended:
             # A thread inside a library cannot be ended, and nobody waits for its answer any more.
             sys.stdout.flush()
@@ -69,7 +75,7 @@ def command(
     from explorer.tui.screenshot import parse_size, save_screenshot
 
     save_screenshot(
-        _opener(directory),
+        _opener(directory, readers),
         screenshot,
         run_name=run,
         screen=screen,
@@ -78,18 +84,29 @@ def command(
         press=[key for key in press.split(",") if key],
         baseline=second,
     )
-    return code
+    return max(code, *_loss_codes(readers))
 
 
-def _opener(directory: str) -> Callable[[], Run]:
+def _opener(directory: str, readers: dict[str, RunReader] | None = None) -> Callable[[], Run]:
+    """Opens the run; `readers` keeps how it was read, by the run's directory."""
+
     def opened() -> Run:
         from explorer.analysis.run import open_run
         from explorer.store.arrow_alone import keep_pandas_out
 
         keep_pandas_out()
-        return open_run(directory)
+        run = open_run(directory)
+        if readers is not None:
+            readers[directory] = run.reader
+        return run
 
     return opened
+
+
+def _loss_codes(readers: dict[str, RunReader]) -> list[int]:
+    from explorer.cli.source_run import loss_code
+
+    return [EXIT_DONE, *(loss_code(reader, directory) for directory, reader in list(readers.items()))]
 
 
 def _overview(run: Run) -> object:

@@ -64,7 +64,7 @@ def command(
 def _print(result: Result) -> None:
     from explorer.cli.table import Column, print_table
 
-    # Column names of a query may repeat: address them by position.
+    # A column may be named as anything: address them by position.
     names = result.columns
     numeric = {i for i, field in enumerate(result.table.schema) if _is_number(str(field.type))}
     columns = [
@@ -83,7 +83,13 @@ def _is_number(kind: str) -> bool:
 
 def _write_csv(result: Result) -> None:
     import csv
+    import io
 
-    writer = csv.writer(sys.stdout, lineterminator="\n")
+    from explorer.cli.units import harmless
+
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
     writer.writerow(result.columns)
     writer.writerows(zip(*(column.to_pylist() for column in result.table.columns)))
+    # A file or another program gets the values as they are.
+    sys.stdout.write(harmless(text.getvalue()) if sys.stdout.isatty() else text.getvalue())

@@ -55,6 +55,8 @@ def _print(report: JobReport, limit: int) -> None:
     from explorer.cli.units import duration
 
     matched = sum(row["matched"] for row in report.clocks[1:])
+    if report.absent_text:
+        say(f"{report.absent_text}.")
     for one in report.desync:
         text = one.text()
         say(text[0].upper() + text[1:])

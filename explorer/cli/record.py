@@ -170,12 +170,13 @@ def _report(directory: str, code: int, others: list[str]) -> None:
 
     sys.stdout.flush()
     if is_run(directory):
+        from explorer.cli.output import note
         from explorer.cli.rank_rollups import roll_up_quietly
 
         roll_up_quietly(directory)
         for other in others:
-            print(f"neuron-explorer: another process of the program: {_short(other)}", file=sys.stderr)
-        print(f"run: {_short(directory)}", file=sys.stderr, flush=True)
+            note(f"neuron-explorer: another process of the program: {_short(other)}")
+        note(f"run: {_short(directory)}")
         return
     if code < 0:
         why = (

@@ -38,6 +38,7 @@ def command(
         raise UsageError(f"There is no report format '{kind}'.", f"Choose one of: {', '.join(FORMATS)}.")
     from explorer.cli.output import note, write_text
     from explorer.cli.source_run import open_source
+    from explorer.cli.units import harmless
 
     opened = open_source(run)
     if kind == "html":
@@ -49,7 +50,7 @@ def command(
 
         text = markdown_report(opened.run)
     if output == "-" or (output is None and kind == "md"):
-        print(text, end="")
+        print(harmless(text), end="")
         return opened.exit_code
     target = output or f"{os.path.basename(opened.run.directory.rstrip('/'))}.html"
     write_text(target, text, remedy="Choose another file with -o.")

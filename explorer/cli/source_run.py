@@ -10,6 +10,10 @@ from explorer.model.errors import EXIT_DONE, EXIT_PARTIAL, InputError
 
 if TYPE_CHECKING:
     from explorer.analysis.run import Run
+    from explorer.store.reader import RunReader
+
+
+MOST_NAMED = 8
 
 
 class Source(NamedTuple):
@@ -54,14 +58,23 @@ def open_source(path: str, *, rank: int | None = None) -> Source:
     from explorer.analysis.run import open_run
 
     run = open_run(directory, ranks=None if rank is None else [rank])
-    if damaged := run.reader.damaged:
+    return Source(run, max(code, loss_code(run.reader, directory)))
+
+
+def loss_code(reader: RunReader, directory: str) -> int:
+    """The exit code for what a run has lost since it was written; standard error says what. `directory`: its name there."""
+    remedy = f"details: neuron-explorer verify {directory}"
+    if unreadable := list(reader.unreadable):
+        ranks, what = ("rank", "it is") if len(unreadable) == 1 else ("ranks", "they are")
+        named = ", ".join(map(str, unreadable[:MOST_NAMED])) + (
+            " ..." if len(unreadable) > MOST_NAMED else ""
+        )
+        note(f"The manifest of {ranks} {named} cannot be read: {what} left out; {remedy}")
+    if damaged := reader.damaged:
         rows = sum(part.rows for _, part, _ in damaged)
         files = "1 file" if len(damaged) == 1 else f"{len(damaged)} files"
-        note(
-            f"{files} of the run missing or cut: {rows:,} rows are left out; details: neuron-explorer verify {directory}"
-        )
-        code = EXIT_PARTIAL
-    return Source(run, code)
+        note(f"{files} of the run missing or cut: {rows:,} rows are left out; {remedy}")
+    return EXIT_PARTIAL if damaged or unreadable else EXIT_DONE
 
 
 def _code(directory: str) -> int:

@@ -40,7 +40,7 @@ def command(
     from explorer.analysis.what_if import Replays, parse_overlap, parse_remove, parse_speedup
     from explorer.cli.output import print_json
     from explorer.cli.source_run import open_source
-    from explorer.cli.units import duration
+    from explorer.cli.units import duration, harmless
 
     edits = [
         *(parse_speedup(text) for text in speedup or ()),
@@ -57,7 +57,7 @@ def command(
         print_json({**prediction.to_dict(), "run": opened.run.directory})
         return opened.exit_code
     share = prediction.to_dict()["saving_share"]
-    print("; ".join(prediction.edits))
+    print(harmless("; ".join(prediction.edits)))
     print(f"step now        {duration(prediction.step_before_ns)}")
     print(f"step predicted  {duration(prediction.step_after_ns)}")
     print(f"saving          {duration(prediction.saving_ns)} ({share:.1%} of the step)")

@@ -9,6 +9,8 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from explorer.analysis.damage import lacking
+
 if TYPE_CHECKING:
     from explorer.analysis.run import Run
 
@@ -76,7 +78,7 @@ def openmetrics_text(run: Run, *, findings: bool = True) -> str:
     ]
     _family(lines, "memory_peak_bytes", "bytes", "Most memory allocated at any time", memory)
     counted: Counter[tuple[str, str, str]] = Counter()
-    for row in run.view("health").rows():
+    for row in (*lacking(run.reader), *run.view("health")):
         counted[row["kind"], row["severity"], str(row["rank"])] += row["count"]
     problems = [
         ({"kind": kind, "severity": severity, "rank": rank}, str(count))

@@ -6,6 +6,8 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from explorer.model.errors import UsageError
+
 if TYPE_CHECKING:
     import fsspec
 
@@ -25,8 +27,10 @@ class Location:
 
     @classmethod
     def of(cls, directory: str | os.PathLike[str], storage_options: dict[str, Any] | None = None) -> Location:
-        """Local paths need no fsspec; `scheme://` URLs are opened through it."""
+        """Local paths need no fsspec; `scheme://` URLs are opened through it. Raises UsageError for an empty path."""
         text = os.fspath(directory)
+        if not text:
+            raise UsageError("The path of the run is empty.", "Give a run directory or a trace file.")
         if "://" not in text:
             return cls(os.path.abspath(text))
         if text.startswith("file://"):

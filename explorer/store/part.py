@@ -95,8 +95,11 @@ def sorted_rows(table: Table, rows: pa.Table) -> pa.Table:
 def write_part(
     location: Location, path: str, table: Table, rows: Rows, rank: int, *, presorted: bool = False
 ) -> Part:
-    """Write one part and describe it. Safe to call in another process; the part exists once a manifest lists it."""
+    """Write one part and describe it; no rows make no file. Safe to call in another process; the part exists once a
+    manifest lists it."""
     data = conform(table, rows, rank)
+    if not data.num_rows:
+        return Part(table=table.name, path=path, rows=0, size_bytes=0)
     if not presorted:
         data = sorted_rows(table, data)
     location.make_folder(os.path.dirname(path))

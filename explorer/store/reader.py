@@ -15,13 +15,13 @@ from explorer.model.errors import InputError, UsageError
 from explorer.model.schema import SCHEMA_VERSION
 from explorer.model.tables import TABLES
 from explorer.store.location import Location
-from explorer.store.manifest import MANIFEST_FOLDER, Manifest, Part, decode
+from explorer.store.manifest import MANIFEST_FOLDER, Manifest, Part, decode, manifest_path
 
 if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.dataset as pads
 
-_MANIFEST_NAME = re.compile(r"rank-(\d+)\.json")
+_MANIFEST_NAME = re.compile(r"rank-(0|[1-9][0-9]*)\.json")
 
 
 def is_run(directory: str | os.PathLike[str], storage_options: dict[str, Any] | None = None) -> bool:
@@ -33,8 +33,10 @@ def is_run(directory: str | os.PathLike[str], storage_options: dict[str, Any] | 
 class RunReader:
     """The parts of a run, or of some of its ranks.
 
-    Raises InputError when it is no run, is damaged, or was written by a newer version; UsageError for a rank that it
-    does not hold.
+    A rank whose manifest cannot be read is left out, and `unreadable` says why; the other ranks stand for themselves.
+
+    Raises InputError when it is no run, when no manifest of the wanted ranks can be read, or when it was written by a newer
+    version; UsageError for a rank that it does not hold.
     """
 
     def __init__(
@@ -45,18 +47,28 @@ class RunReader:
     ) -> None:
         self.location = Location.of(directory, storage_options)
         wanted = None if ranks is None else list(ranks)
+        self.unreadable: dict[int, str] = {}
+        """What is wrong with the manifest, by rank"""
+        self.of_some_ranks = wanted is not None
         self.manifests: dict[int, Manifest] = self._load(wanted)
         if wanted is not None:
             self._keep(wanted)
 
     def _keep(self, ranks: list[int]) -> None:
         for rank in ranks:
+            if rank in self.unreadable:
+                raise self._no_manifest(rank)
             if rank not in self.manifests:
                 held = f"ranks {min(self.manifests)} to {max(self.manifests)}"
                 if len(self.manifests) == 1:
                     held = f"rank {min(self.manifests)} only"
                 raise UsageError(f"{self.location.root} has no rank {rank}; it holds {held}.")
         self.manifests = {rank: self.manifests[rank] for rank in sorted(ranks)}
+        self.unreadable, self.of_some_ranks = {}, True
+
+    def _no_manifest(self, rank: int) -> InputError:
+        path = self.location.join(manifest_path(rank))
+        return InputError(f"The manifest {path} cannot be read: {self.unreadable[rank]}.")
 
     def of_ranks(self, ranks: Iterable[int]) -> RunReader:
         """The same run with some of its ranks only, without reading the manifests again."""
@@ -79,22 +91,27 @@ class RunReader:
             )
         manifests: dict[int, Manifest] = {}
         for name in names:
+            rank = int(name.removeprefix("rank-").removesuffix(".json"))
             try:
                 manifest = decode(self.location.read(f"{MANIFEST_FOLDER}/{name}"))
-            except (msgspec.DecodeError, msgspec.ValidationError, OSError) as error:
-                raise InputError(
-                    f"The manifest {self.location.join(MANIFEST_FOLDER)}/{name} cannot be read: {error}."
-                ) from error
+            except (msgspec.MsgspecError, ValueError, RecursionError, OSError) as error:
+                self.unreadable[rank] = " ".join(str(error).split()).rstrip(".")
+                continue
             if manifest.schema_version > SCHEMA_VERSION:
                 raise InputError(
                     f"{self.location.root} has schema version {manifest.schema_version}; this program reads up to {SCHEMA_VERSION}.",
                     "Upgrade neuron-explorer.",
                 )
             if outside := next((part.path for part in manifest.parts if not _is_inside(part.path)), None):
-                raise InputError(
-                    f"The manifest {self.location.join(MANIFEST_FOLDER)}/{name} names a file outside the run: {outside}."
-                )
-            manifests[manifest.rank] = manifest
+                self.unreadable[rank] = f"it names a file outside the run: {outside}"
+                continue
+            if manifest.rank != rank:
+                # An empty object is a manifest of rank 0 by its defaults: it must not stand for the rank 0 that is there.
+                self.unreadable[rank] = f"it says that it is of rank {manifest.rank}"
+                continue
+            manifests[rank] = manifest
+        if self.unreadable and not manifests:
+            raise self._no_manifest(min(self.unreadable))
         return dict(sorted(manifests.items()))
 
     @property
@@ -136,10 +153,11 @@ class RunReader:
             for part in manifest.parts:
                 try:
                     size = self.location.size(part.path)
-                except OSError:
+                    whole = size == part.size_bytes or _has_end(self.location.join(part.path))
+                except (OSError, ValueError):
                     found[part.path] = "is missing"
                     continue
-                if size != part.size_bytes and not _has_end(self.location.join(part.path)):
+                if not whole:
                     found[part.path] = f"holds {size:,} of {part.size_bytes:,} bytes"
         return found
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from explorer.model.schema import Table
 from explorer.model.tables import TABLES
-from explorer.store.manifest import Part
+from explorer.store.manifest import Part, manifest_path
 from explorer.store.reader import RunReader
 
 if TYPE_CHECKING:
@@ -60,9 +60,16 @@ def verify(directory: str | os.PathLike[str]) -> list[Problem]:
     A warning leaves all data readable (a rank that never finished, a file no manifest lists); an error does not.
     """
     reader = RunReader(directory)
+    unreadable = [
+        Problem("error", rank, "", manifest_path(rank), f"cannot be read: {reason}")
+        for rank, reason in reader.unreadable.items()
+    ]
     damaged = [problem for rank in reader.ranks for problem in _parts(reader, rank)]
-    problems = [*damaged, *(problem for rank in reader.ranks for problem in _rank(reader, rank))]
+    problems = [*unreadable, *damaged, *(problem for rank in reader.ranks for problem in _rank(reader, rank))]
     broken = {problem.table for problem in damaged}
+    if reader.unreadable:
+        # Rows of dimensions may stand in the parts of any rank, so what is missing cannot be told.
+        broken |= {name for name, spec in TABLES.items() if spec.dimension}
     problems += [
         problem for rank in reader.ranks for problem in _references(reader, rank, broken - {"", None})
     ]
@@ -162,13 +169,15 @@ def _orphans(reader: RunReader) -> Iterator[Problem]:
     if not reader.location.is_local:
         return
     listed = {part.path for manifest in reader.manifests.values() for part in manifest.parts}
+    # What belongs to a rank whose manifest cannot be read is no orphan.
+    unknown = tuple(f"/rank={rank}/" for rank in reader.unreadable)
     root = reader.location.root
     for folder, folders, files in os.walk(root):
         # Roll-ups are made from the parts and named after them; no manifest lists them.
         folders[:] = sorted(name for name in folders if folder != root or name != "rollup")
         for name in sorted(files):
             path = os.path.relpath(os.path.join(folder, name), root).replace(os.sep, "/")
-            if name.endswith(".parquet") and path not in listed:
+            if name.endswith(".parquet") and path not in listed and not any(rank in path for rank in unknown):
                 table = path.split("/rank=")[0]
                 yield Problem(
                     "warning", -1, table, path, "is listed by no manifest: left by a process that was ended"

@@ -126,7 +126,8 @@ def test_a_budget_cuts_at_a_row_and_points_at_the_rest(budget: int) -> None:
     shown = len(cut["rows"])
     assert cut["rows"] == list(rows[:shown])
     assert cut["next_cursor"] == (str(shown) if shown < 60 else None)
-    if shown:
+    assert shown
+    if shown > 1:
         assert tokens(document.to_json(budget)) <= budget
     if shown < 60:
         more = Document("s/1", {"run": "r"}, "rows", rows[: shown + 1], 0, 60).to_json()
@@ -206,3 +207,72 @@ def test_sql_is_sandboxed(run: Run) -> None:
     with pytest.raises(QueryError):
         agent.sql(run, "COPY events TO '/tmp/stolen.csv'")
     assert agent.sql(run, "SELECT * FROM events", limit=5).to_dict()["truncated"] is True
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda run: agent.ops(run, limit=1.5), "limit 1.5 is not a whole number"),
+        (lambda run: agent.ops(run, limit="5"), "limit '5' is not a whole number"),
+        (lambda run: agent.ops(run, limit=None), "limit None is not a whole number"),
+        (lambda run: agent.ops(run, limit=True), "limit True is not a whole number"),
+        (lambda run: agent.ops(run, cursor=5), "cursor 5 is not a text"),
+        (lambda run: agent.ops(run, cursor="9" * 5000), "not a cursor"),
+        (lambda run: agent.ops(run, cursor="²"), "not a cursor"),
+        (lambda run: agent.lines(run, file=3), "file 3 is not a text"),
+        (lambda run: agent.source(run, "train.py", around="8"), "around '8' is not a whole number"),
+        (lambda run: agent.event(run, 5), "event_id 5 is not a text"),
+        (lambda run: agent.event(run, "²:1"), "RANK:EVENT_ID"),
+        (lambda run: agent.event(run, f"0:{'9' * 30}"), "RANK:EVENT_ID"),
+        (lambda run: agent.what_if(run, remove="sync"), "remove 'sync' is not a list of texts"),
+        (lambda run: agent.what_if(run, speedup=[2]), "is not a list of texts"),
+        (lambda run: agent.sql(run, None), "text None is not a text"),
+        (lambda run: agent.compare(run, run, by=3), "by 3 is not a text"),
+        (lambda run: agent.schema(run, 3), "name 3 is not a text"),
+    ],
+)
+def test_arguments_of_a_wrong_type_are_named(run: Run, call: Any, message: str) -> None:
+    with pytest.raises(UsageError) as error:
+        call(run)
+    assert message in str(error.value)
+
+
+def test_every_argument_of_every_verb_is_checked(run: Run) -> None:
+    kinds = {"int", "int | None", "str", "str | None", "Iterable[str]"}
+    for name, verb in agent.ANSWERS.items():
+        for parameter in inspect.signature(verb).parameters.values():
+            assert parameter.annotation in {*kinds, "Run"}, (name, parameter)
+            if parameter.annotation != "Run":
+                required = {
+                    other.name: run if other.annotation == "Run" else "0:1"
+                    for other in inspect.signature(verb).parameters.values()
+                    if other.default is inspect.Parameter.empty
+                }
+                with pytest.raises(UsageError, match=parameter.name):
+                    verb(**{**required, parameter.name: object()})
+
+
+def test_a_small_budget_still_gets_on(run: Run) -> None:
+    seen, cursor = [], None
+    for _ in range(20):
+        document = agent.steps(run, cursor=cursor).to_dict(max_tokens=1)
+        seen += document["rows"]
+        cursor = document["next_cursor"]
+        if cursor is None:
+            break
+    assert seen == agent.steps(run).to_dict()["rows"]
+
+
+def test_pages_behind_what_an_answer_may_hold_are_refused(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("explorer.analysis.sandbox.MAX_BYTES", 1000)
+    text = "SELECT repeat('x', 400) AS x FROM range(50)"
+    first = agent.sql(run, text).to_dict()
+    assert first["rows"]
+    with pytest.raises(QueryError, match="larger than an answer may be"):
+        agent.sql(run, text, cursor=first["next_cursor"])
+
+
+def test_sql_keeps_columns_of_one_name(run: Run) -> None:
+    document = agent.sql(run, "SELECT 1 AS a, 2 AS a").to_dict()
+    assert document["columns"] == ["a", "a_1"]
+    assert document["rows"] == [{"a": 1, "a_1": 2}]

@@ -41,6 +41,11 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
         ("SELECT count(*) > 20 AS many FROM information_schema.tables", [{"many": True}]),
         ("SELECT rpad('x', 3, '-') AS x", [{"x": "x--"}]),
         ("SELECT count(*) AS n FROM memory_events", [{"n": 0}]),
+        ("SELECT 1 AS a, 2 AS a, 3 AS a", [{"a": 1, "a_1": 2, "a_2": 3}]),
+        (
+            "SELECT x.name, y.name FROM ops AS x JOIN kernels AS y ON true",
+            [{"name": "aten::mm", "name_1": "gemm"}],
+        ),
     ],
 )
 def test_reading(run: Run, text: str, rows: list[dict[str, object]]) -> None:

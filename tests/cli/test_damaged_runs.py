@@ -90,3 +90,80 @@ def test_a_manifest_that_points_outside_is_refused(
     manifest.write_text(json.dumps(content))
     assert cli.main(["ops", str(run)]) == EXIT_UNREADABLE
     assert "names a file outside the run" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("screen", ["overview", "timeline"])
+@pytest.mark.parametrize("how", ["missing", "cut"])
+def test_the_terminal_ui_says_what_is_left_out(
+    how: str, screen: str, run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    picture = tmp_path / "picture.svg"
+    arguments = ["open", str(run), "--screenshot", str(picture), "--screen", screen, "--size", "80x24"]
+    assert cli.main(arguments) == 0
+    assert "error" not in picture.read_text()
+    assert capsys.readouterr().err == ""
+    file = part(run, "memory_events")
+    if how == "missing":
+        shutil.rmtree(file.parent)
+    else:
+        file.write_bytes(file.read_bytes()[:-9])
+    assert cli.main(arguments) == EXIT_PARTIAL
+    assert "1&#160;error" in picture.read_text()
+    assert capsys.readouterr().err.startswith("1 file of the run missing or cut: 4 rows are left out; ")
+
+
+def test_a_damaged_baseline_is_said(
+    whole: Path, run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    part(run, "memory_events").unlink()
+    arguments = ["open", str(whole), "--baseline", str(run), "--screen", "compare"]
+    assert cli.main([*arguments, "--screenshot", str(tmp_path / "picture.svg")]) == EXIT_PARTIAL
+    assert "1 file of the run missing or cut" in capsys.readouterr().err
+
+
+@pytest.fixture(scope="module")
+def two_ranks(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("ranks") / "run"
+    for rank in (0, 1):
+        write_small_run(folder, rank=rank)
+    return folder
+
+
+@pytest.mark.parametrize("verb", READING)
+def test_a_broken_manifest_costs_its_rank(
+    verb: str, two_ranks: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(two_ranks, run)
+    (run / manifest_path(1)).write_text("{")
+    assert cli.main([verb, str(run), "--json"]) == EXIT_PARTIAL
+    out = capsys.readouterr()
+    json.loads(out.out)
+    assert out.err == (
+        f"The manifest of rank 1 cannot be read: it is left out; details: neuron-explorer verify {run}\n"
+    )
+
+
+def test_health_and_verify_name_the_broken_manifest(
+    two_ranks: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(two_ranks, run)
+    (run / manifest_path(1)).write_text("{")
+    assert cli.main(["health", str(run), "--json"]) == EXIT_PARTIAL
+    first = json.loads(capsys.readouterr().out)["rows"][0]
+    assert (first["kind"], first["severity"], first["rank"]) == ("unreadable_manifest", "error", 1)
+    assert cli.main(["verify", str(run)]) == EXIT_UNREADABLE
+    assert "manifests/rank-1.json: cannot be read" in capsys.readouterr().out
+    assert cli.main(["ops", str(run), "--rank", "1"]) == EXIT_UNREADABLE
+    assert "rank-1.json cannot be read" in capsys.readouterr().err
+
+
+def test_findings_and_metrics_of_a_damaged_run_say_so(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    part(run, "memory_events").unlink()
+    assert cli.main(["bottlenecks", str(run), "--json"]) == EXIT_PARTIAL
+    assert json.loads(capsys.readouterr().out)["health"][0]["kind"] == "damaged_file"
+    assert cli.main(["export", str(run), "-o", str(tmp_path / "run.prom")]) == EXIT_PARTIAL
+    assert 'kind="damaged_file"' in (tmp_path / "run.prom").read_text()

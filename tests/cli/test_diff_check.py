@@ -10,6 +10,7 @@ import pytest
 
 from explorer.cli.main import main
 from tests.analysis.diff.test_comparison import write
+from tests.cli.small_run import write_small_run
 
 
 @pytest.fixture
@@ -62,3 +63,25 @@ def test_wrong_calls(runs: tuple[str, str], arguments: list[str], message: str, 
     error = capsys.readouterr().err
     assert message in error
     assert "Traceback" not in error
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_a_run_without_steps_has_nothing_to_compare(
+    swapped: bool, runs: tuple[str, str], tmp_path: Path, capsys: Any
+) -> None:
+    empty = str(write_small_run(tmp_path / "empty", steps=0))
+    pair = (empty, runs[0]) if swapped else (runs[0], empty)
+    assert main(["diff", *pair, "--html", str(tmp_path / "diff.html")]) == 0
+    said = f"undecided: no complete step in the run {'before' if swapped else 'after'} to compare"
+    out = capsys.readouterr().out
+    assert f"verdict: {said}" in out
+    assert "no step" in out.splitlines()[0]
+    assert "%" not in out.splitlines()[0]
+    page = (tmp_path / "diff.html").read_text()
+    assert said in page
+    assert "95 % interval" not in page
+    assert main(["diff", *pair, "--json"]) == 0
+    verdict = json.loads(capsys.readouterr().out)["verdict"]
+    assert (verdict["answer"], verdict["change"], verdict["low"]) == ("undecided", None, None)
+    assert main(["check", pair[1], "--baseline", pair[0], "--max-regression", "5%"]) == 0
+    assert "no complete step" in capsys.readouterr().out

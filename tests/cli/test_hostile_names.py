@@ -106,3 +106,28 @@ def test_harmless(text: str, shown: str) -> None:
 def test_only_endless_words_are_shortened() -> None:
     assert shortened("word " * 200) == "word " * 200
     assert shortened("see " + "x" * 1000, 10) == "see xxxxx…xxxxx"
+
+
+def test_what_prints_text_as_it_is_cannot_act_either(
+    hostile: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    named = tmp_path / "\u202ename.json"
+    named.write_text(Path(hostile).read_text())
+    assert cli.main(["report", hostile, "--format", "md"]) in (0, 4)
+    assert cli.main(["what-if", hostile, "--speedup", "op=\u202eleft:2x"]) in (0, 4)
+    assert cli.main(["ops", str(named)]) in (0, 4)
+    assert cli.main(["cache", "list"]) == 0
+    statement = 'SELECT name AS "\u202etitle" FROM kernels'
+    assert cli.main(["query", hostile, statement]) in (0, 4)
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    assert cli.main(["query", hostile, statement, "--format", "csv"]) in (0, 4)
+    out = capsys.readouterr()
+    assert "left" in out.out
+    assert not {chr(code) for code in ACTING} & set(out.out + out.err)
+
+
+def test_csv_for_another_program_keeps_every_character(
+    hostile: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["query", hostile, "SELECT name FROM kernels", "--format", "csv"]) in (0, 4)
+    assert "\u202eleft\n" in capsys.readouterr().out

@@ -22,15 +22,40 @@ _SEED = 20251
 class Verdict:
     """`answer` is slower, faster, no_significant_change or undecided (too few steps).
 
-    `change` is (after - before) / before of the median step; `low` and `high` its 95 % interval.
+    `change` is (after - before) / before of the median step, None where a run has no complete step; `low` and `high` are its
+    95 % interval, None where it is undecided.
     """
 
     answer: str
-    change: float
-    low: float
-    high: float
+    change: float | None
+    low: float | None
+    high: float | None
     steps_before: int
     steps_after: int
+
+    @property
+    def reason(self) -> str:
+        """Why it is undecided."""
+        without = [
+            name for name, steps in (("before", self.steps_before), ("after", self.steps_after)) if not steps
+        ]
+        if without:
+            where = "either run" if len(without) == 2 else f"the run {without[0]}"
+            return f"no complete step in {where} to compare"
+        return f"fewer than {FEWEST_STEPS} complete steps on one side"
+
+    @property
+    def change_text(self) -> str:
+        """The change as a signed percentage; empty where there is none."""
+        return "" if self.change is None else f"{self.change:+.1%}"
+
+    @property
+    def basis_text(self) -> str:
+        """What it rests on: the interval, where there is one, and the steps."""
+        steps = f"{self.steps_before} and {self.steps_after} steps"
+        if self.low is None or self.high is None:
+            return steps
+        return f"95 % interval {self.low:+.1%} to {self.high:+.1%}, {steps}"
 
 
 def verdict(before_ns: NDArray[np.int64], after_ns: NDArray[np.int64]) -> Verdict:
@@ -40,10 +65,10 @@ def verdict(before_ns: NDArray[np.int64], after_ns: NDArray[np.int64]) -> Verdic
     (Künsch 1989). The same input always gives the same answer.
     """
     change = (
-        float(_ratio(np.median(before_ns), np.median(after_ns))) if len(before_ns) and len(after_ns) else 0.0
+        float(_ratio(np.median(before_ns), np.median(after_ns))) if len(before_ns) and len(after_ns) else None
     )
-    if min(len(before_ns), len(after_ns)) < FEWEST_STEPS:
-        return Verdict("undecided", change, change, change, len(before_ns), len(after_ns))
+    if change is None or min(len(before_ns), len(after_ns)) < FEWEST_STEPS:
+        return Verdict("undecided", change, None, None, len(before_ns), len(after_ns))
     random = np.random.default_rng(_SEED)
     ratios = _ratio(_medians(before_ns, random), _medians(after_ns, random))
     tail = (1 - CONFIDENCE) / 2

@@ -6,6 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from explorer.analysis.absent_ranks import absent_ranks, absent_text
 from explorer.analysis.ranks.desync import Desync, desynchronised
 from explorer.analysis.ranks.device_mesh import Dimension, dimensions
 from explorer.analysis.ranks.job_what_if import JobPrediction, predictions
@@ -25,10 +26,13 @@ MOST_LINKS = 1000
 @dataclass(frozen=True)
 class JobReport:
     """`ranks`: one row a rank (mean ns per complete step); `missing`: calls that not all ranks of their group recorded;
+    `absent`: ranks of the job without a manifest here, as gaps with first_rank and last_rank, and `absent_text` the same as a sentence;
     `links`: messages between two ranks, the slowest pair first; `path`: the job's critical path by rank and kind; `mesh`: the dimensions that process groups form; `gains`: what-if over the job."""
 
     run: str
     ranks: list[dict[str, Any]]
+    absent: list[dict[str, int]]
+    absent_text: str
     stragglers: list[Straggler]
     groups: list[dict[str, Any]]
     bandwidth: list[dict[str, Any]]
@@ -47,6 +51,7 @@ class JobReport:
             "schema": SCHEMA,
             "run": self.run,
             "ranks": self.ranks,
+            "absent": self.absent,
             "stragglers": [item.to_dict() for item in self.stragglers],
             "groups": self.groups,
             "bandwidth": self.bandwidth,
@@ -71,6 +76,8 @@ def job_report(run: Run) -> JobReport:
     return JobReport(
         run=run.directory,
         ranks=engine.sql(query("job_ranks")).rows(),
+        absent=[{"first_rank": first, "last_rank": last} for first, last in absent_ranks(run.reader)],
+        absent_text=absent_text(run.reader),
         stragglers=stragglers(engine),
         groups=engine.sql(query("job_groups")).rows(),
         bandwidth=engine.sql("SELECT * FROM group_bandwidth").rows(),

@@ -24,7 +24,7 @@ _VERDICTS = {
     "slower": ("slower", "bad"),
     "faster": ("faster", "good"),
     "no_significant_change": ("no significant change", "plain"),
-    "undecided": ("undecided: fewer than 5 complete steps on one side", "plain"),
+    "undecided": ("undecided", "plain"),
 }
 _FIELDS = (
     Field("change_ns", "change", "duration"),
@@ -80,18 +80,19 @@ def _rows(deltas: Any) -> list[dict[str, Any]]:
 def _verdict(comparison: Comparison) -> Markup:
     verdict = comparison.verdict
     word, tone = _VERDICTS[verdict.answer]
-    steps = f"{verdict.steps_before} and {verdict.steps_after} complete steps"
+    if verdict.answer == "undecided":
+        word = f"{word}: {verdict.reason}"
     figure = tag(
         "div",
         tag("div", "Median step", class_="figure-title"),
         tag(
             "div",
-            f"{duration_text(comparison.before_ns)} → {duration_text(comparison.after_ns)}  {verdict.change:+.1%}",
+            f"{duration_text(comparison.before_ns)} → {duration_text(comparison.after_ns)}  {verdict.change_text}",
             class_=f"figure-value {tone}",
         ),
         tag(
             "div",
-            f"{word}; 95 % interval {verdict.low:+.1%} to {verdict.high:+.1%}, {steps}",
+            f"{word}; {verdict.basis_text}",
             class_="figure-sentence",
         ),
         class_="figure",

@@ -35,7 +35,7 @@ _VERDICTS = {
     "slower": ("slower", "bad"),
     "faster": ("faster", "good"),
     "no_significant_change": ("no significant change", "muted"),
-    "undecided": ("undecided: too few steps for a verdict", "warn"),
+    "undecided": ("undecided", "warn"),
 }
 
 
@@ -122,6 +122,8 @@ class CompareScreen(ExplorerScreen):
         css = inks(self.app.current_theme)
         verdict = comparison.verdict
         word, tone = _VERDICTS.get(verdict.answer, (verdict.answer, "muted"))
+        if verdict.answer == "undecided":
+            word = f"{word}: {verdict.reason}"
         text = Text()
         text.append("before ", style=css["muted"])
         text.append(f"{units.duration(comparison.before_ns):>9}  ", style="bold")
@@ -129,13 +131,10 @@ class CompareScreen(ExplorerScreen):
         text.append("after  ", style=css["muted"])
         text.append(f"{units.duration(comparison.after_ns):>9}  ", style="bold")
         text.append(f"{safe(comparison.after)}\n")
-        text.append(f"{verdict.change:+.1%} ", style=f"bold {css[tone]}")
+        if verdict.change_text:
+            text.append(f"{verdict.change_text} ", style=f"bold {css[tone]}")
         text.append(word, style=css[tone])
-        text.append(
-            f"   95 % interval {verdict.low:+.1%} to {verdict.high:+.1%},"
-            f" {verdict.steps_before} and {verdict.steps_after} steps",
-            style=css["muted"],
-        )
+        text.append(f"   {verdict.basis_text}", style=css["muted"])
         for difference in comparison.differences[:4]:
             mark = css["warn"] if difference.weight != "note" else css["muted"]
             text.append(

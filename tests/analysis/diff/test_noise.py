@@ -46,3 +46,24 @@ def test_the_interval_is_ordered_and_repeatable(a: list[int], b: list[int]) -> N
     first, second = verdict(np.array(a), np.array(b)), verdict(np.array(a), np.array(b))
     assert first == second
     assert first.low <= first.high
+
+
+def test_where_nothing_can_be_compared_no_number_is_given() -> None:
+    none, some = np.array([], np.int64), np.array([100] * 10)
+    for before, after, where in (
+        (none, some, "the run before"),
+        (some, none, "the run after"),
+        (none, none, "either run"),
+    ):
+        result = verdict(before, after)
+        assert (result.answer, result.change, result.low, result.high) == ("undecided", None, None, None)
+        assert result.reason == f"no complete step in {where} to compare"
+        assert result.change_text == ""
+        assert result.basis_text == f"{len(before)} and {len(after)} steps"
+
+
+def test_few_steps_have_a_change_and_no_interval() -> None:
+    result = verdict(np.array([100] * 4), np.array([200] * 10))
+    assert (result.low, result.high) == (None, None)
+    assert (result.change_text, result.basis_text) == ("+100.0%", "4 and 10 steps")
+    assert result.reason == "fewer than 5 complete steps on one side"
