@@ -108,7 +108,7 @@ def command(
         f"{report.seconds:.1f} s ({rate:,.0f} rows/s)"
     )
     for path, reason in report.skipped:
-        note(f"Not read: {path}: {reason}")
+        note(f"Not read: {reason if reason.startswith(path) else f'{path}: {reason}'}")
     if report.lost or report.repaired:
         note(
             f"Part of the input was lost or repaired ({report.lost} losses, {report.repaired} repairs); "

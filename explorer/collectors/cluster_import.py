@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from explorer.collectors import import_trace as one_machine
 from explorer.collectors.import_trace import ImportReport
 from explorer.collectors.input_files import Inputs, find_inputs, natural_order
+from explorer.collectors.kineto.merged import holds_ranks, ranks_named
 from explorer.collectors.new_run import finished_ranks, new_run
 from explorer.collectors.options import DEFAULTS, ImportOptions
 from explorer.collectors.source import Limits, Source, open_source
@@ -77,6 +78,7 @@ def import_on_cluster(
                 continue
             _add(report, one)
         report.check()
+    report.directory = place.directory
     report.ranks.sort()
     report.size_bytes = size_bytes
     report.seconds = time.perf_counter() - began
@@ -104,6 +106,8 @@ def import_rank(task: RankTask, where: str, options: ImportOptions) -> ImportRep
         item = _item(task.path, task.member, options.limits, stack)
         item.rank, item.said, item.other_forms = task.rank, task.said, list(task.other_forms)
         item.companions = [_item(path, member, options.limits, stack) for path, member in task.companions]
+        if task.said != "given" and item.importer.__name__ == one_machine.KINETO and holds_ranks(item.source):
+            item.named_ranks = ranks_named(item.source)
         one_machine._import_one(item, location, options, None, 0, 0, report, alone=False)
     return report
 
@@ -121,6 +125,7 @@ def _plan(
             inputs.named += found.named
             inputs.found += found.found
             inputs.skipped += found.skipped
+            inputs.refused += found.refused
             inputs.directories += found.directories
             continue
         inputs.directories.append(path)

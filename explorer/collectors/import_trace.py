@@ -14,6 +14,7 @@ import time
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 from explorer.collectors.input_files import Inputs, find_inputs
 from explorer.collectors.new_run import finished_ranks, new_run, url_of
@@ -23,6 +24,9 @@ from explorer.model.errors import EXIT_DONE, EXIT_PARTIAL, InputError, UsageErro
 from explorer.store.location import Location, is_remote
 from explorer.store.manifest import Manifest
 from explorer.store.writer import RunWriter
+
+if TYPE_CHECKING:
+    from explorer.collectors.kineto.splitter import TraceText
 
 IMPORTERS = (
     "explorer.collectors.nsys.importer",
@@ -74,7 +78,7 @@ class ImportReport:
         """Raises InputError where none of the traces became a rank."""
         if not self.ranks:
             raise InputError(
-                f"None of {len(self.skipped)} traces could be read; the first: {self.skipped[-1][1]}"
+                f"None of {len(self.skipped)} traces could be read; the first: {': '.join(self.skipped[0])}"
             )
 
 
@@ -90,6 +94,10 @@ class _Item:
     """Files of the directory that hold the same recording in another form, and are left out"""
     origin: str = ""
     """Where the source came from, where it is a copy of a remote file"""
+    named_ranks: list[int] = field(default_factory=list)
+    """The ranks that the rows of a merged file name, where it could not be taken apart"""
+    whole: TraceText | None = None
+    """The merged file of which this is the first part: its damage is told with it"""
 
 
 def import_trace(
@@ -124,7 +132,7 @@ def import_trace(
     ):
         if options.rank is None:
             items = _apart(items, scratch)
-        report = ImportReport(place.directory, skipped=inputs.skipped if not inputs.named else [])
+        report = ImportReport(place.directory, skipped=inputs.skipped)
         report.skipped += _raw_neuron(inputs.directories)
         held = finished_ranks(place.building) if options.add else set()
         _assign_ranks(items, options, held)
@@ -135,6 +143,7 @@ def import_trace(
             _import_one(item, place.building, options, progress, done, total, report, alone=len(items) == 1)
             done += item.source.size_bytes
         report.check()
+    report.directory = place.directory
     report.ranks.sort()
     report.size_bytes = total
     report.seconds = time.perf_counter() - began
@@ -143,20 +152,30 @@ def import_trace(
 
 def _apart(items: list[_Item], folder: str) -> list[_Item]:
     """Traces that a tool merged from several ranks, taken apart into one of each."""
-    from explorer.collectors.kineto.merged import holds_ranks, split_ranks
+    from explorer.collectors.kineto.merged import Split, holds_ranks, ranks_named, split_ranks
 
     result: list[_Item] = []
     for number, item in enumerate(items):
-        parts: dict[int, str] = {}
-        if item.importer.__name__ == KINETO and not item.companions and holds_ranks(item.source):
-            place = os.path.join(folder, str(number))
-            os.makedirs(place)
-            parts = split_ranks(item.source, place)
-        for rank, path in parts.items():
-            (source,) = open_source(path, item.source.limits)
-            result.append(_Item(source, item.importer, rank, "merged file", origin=item.source.path))
-        if not parts:
+        found: Split | None = None
+        if item.importer.__name__ == KINETO and holds_ranks(item.source):
+            # What cannot be read is said when it is imported.
+            with contextlib.suppress(InputError):
+                if item.companions:
+                    item.named_ranks = ranks_named(item.source)
+                else:
+                    place = os.path.join(folder, str(number))
+                    os.makedirs(place)
+                    found = split_ranks(item.source, place)
+                    item.named_ranks = found.ranks
+        if found is None or not found.paths:
             result.append(item)
+            continue
+        for rank, path in found.paths.items():
+            (source,) = open_source(path, item.source.limits)
+            whole = found.text if rank == found.ranks[0] else None
+            result.append(
+                _Item(source, item.importer, rank, "merged file", origin=item.source.path, whole=whole)
+            )
     return result
 
 
@@ -213,23 +232,30 @@ def importer_of(source: Source) -> ModuleType | None:
 
 
 def _recognise(inputs: Inputs) -> list[_Item]:
+    """The sources that an importer knows; named ones that none knows are skipped, unless there is no other."""
     items: list[_Item] = []
+    refused = list(inputs.refused)
     for source in inputs.named:
         module = importer_of(source)
         if module is None:
             start = source.head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
             if start not in (b"{", b"["):
-                raise InputError(
+                error = InputError(
                     f"{_shown(source)} is no trace in a known format.",
                     "neuron-explorer reads Kineto and Chrome JSON, Nsight Systems SQLite, XPlane, memory snapshots, "
                     "rocprofv3 JSON and rocpd, Ascend databases, Perfetto track events and speedscope files.",
                 )
+                inputs.skipped.append((_shown(source), error.message))
+                refused.append(error)
+                continue
             # The JSON importer knows best what is wrong with a JSON text.
             module = importlib.import_module(KINETO)
         items.append(_Item(source, module))
     found = [_Item(source, module) for source in inputs.found if (module := importer_of(source)) is not None]
     items += _without_other_forms(found)
     if not items:
+        if refused:
+            raise refused[0]
         where = ", ".join(inputs.directories) or "the input"
         raise InputError(f"{where} holds no trace.", "Give a trace file, or a directory with traces in it.")
     return items
@@ -306,6 +332,8 @@ def _assign_ranks(items: list[_Item], options: ImportOptions, held: Collection[i
             rank, item.said = find(item.source) if find else (None, "")
             if rank is None:
                 rank, item.said = rank_of(item.source)
+            if len(item.named_ranks) == 1 and item.said != "distributedInfo":
+                rank, item.said = item.named_ranks[0], "rows"
         if rank is None or rank in taken or not 0 <= rank < 1 << 31:
             open_.append(item)
             continue
@@ -379,6 +407,10 @@ def _import_one(
             "Name the files by rank, as in rank0.json.",
             "ranks",
         )
+    if item.named_ranks or item.whole is not None:
+        from explorer.collectors.kineto.merged_health import tell_merged
+
+        tell_merged(item.named_ranks, item.whole, writer)
     for name in item.other_forms:
         writer.health(
             "other_form",

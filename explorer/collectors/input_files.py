@@ -14,20 +14,22 @@ from explorer.model.errors import InputError
 
 @dataclass
 class Inputs:
-    """`named` sources were given one by one; `found` ones lay in a directory; `skipped` says which files could not be opened."""
+    """`named` sources were given one by one; `found` ones lay in a directory; `skipped` says which files could not be opened,
+    `refused` has the errors of those that were named."""
 
     named: list[Source] = field(default_factory=list)
     found: list[Source] = field(default_factory=list)
     skipped: list[tuple[str, str]] = field(default_factory=list)
+    refused: list[InputError] = field(default_factory=list)
     directories: list[str] = field(default_factory=list)
 
 
 def find_inputs(paths: Iterable[str | os.PathLike[str]], limits: Limits) -> Inputs:
     """Open everything that the paths name, in natural order (rank 2 before rank 10).
 
-    A path that exists is taken as it is, also when it holds glob characters; one that does not is tried as a glob.
-    Raises InputError for a named file that is missing, empty or unreadable, a glob without matches, and a symbolic link
-    inside a directory that leads out of it.
+    A path that exists is taken as it is, also when it holds glob characters; one that does not is tried as a glob. A file
+    that is missing, empty or unreadable costs only itself. Raises InputError for a glob without matches, and a symbolic
+    link inside a directory that leads out of it.
     """
     result = Inputs()
     for path in (os.fspath(given) for given in paths):
@@ -45,7 +47,11 @@ def find_inputs(paths: Iterable[str | os.PathLike[str]], limits: Limits) -> Inpu
                     except InputError as error:
                         result.skipped.append((file, error.message))
             else:
-                result.named += open_source(match, limits)
+                try:
+                    result.named += open_source(match, limits)
+                except InputError as error:
+                    result.skipped.append((match, error.message))
+                    result.refused.append(error)
     return result
 
 

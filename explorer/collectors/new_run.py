@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import itertools
 import os
 import shutil
 from collections.abc import Iterator
@@ -13,10 +15,16 @@ from explorer.store.location import Location
 from explorer.store.manifest import MANIFEST_FOLDER, decode
 from explorer.store.reader import is_run
 
+_TAKEN = (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR, errno.EISDIR)
+_numbers = itertools.count()
 
-@dataclass(frozen=True)
+
+@dataclass
 class NewRun:
-    """`target` is where the run will lie, `building` where its parts are written: the same on an object store."""
+    """`target` is where the run will lie, `building` where its parts are written: the same on an object store.
+
+    At the end of `new_run` the target may have become another: someone else took the name meanwhile.
+    """
 
     target: Location
     building: Location
@@ -59,10 +67,11 @@ def new_run(directory: str | os.PathLike[str], *, add: bool = False) -> Iterator
         return
     target = _free_target(directory)
     building = _building_place(target)
+    place = NewRun(target, building)
     try:
-        yield NewRun(target, building)
+        yield place
         if building != target:
-            os.replace(building.root, target.root)
+            place.target = _take_name(building, target, Location.of(directory))
     except BaseException:
         if building != target:
             shutil.rmtree(building.root, ignore_errors=True)
@@ -92,6 +101,22 @@ def _free_target(directory: str | os.PathLike[str]) -> Location:
     return candidate
 
 
+def _take_name(building: Location, target: Location, wanted: Location) -> Location:
+    """Rename a whole run to its target, or to the next free NAME-2, NAME-3 ... where the target was taken meanwhile."""
+    for candidate in itertools.chain((target,), map(wanted.sibling, itertools.count(2))):
+        try:
+            os.replace(building.root, candidate.root)
+        except OSError as error:
+            if error.errno not in _TAKEN:
+                raise UsageError(
+                    f"Cannot write the run to {candidate.root}: {error.strerror or error}.",
+                    "Choose another directory with -o.",
+                ) from error
+            continue
+        return candidate
+    raise AssertionError("the numbers end never")
+
+
 def _holds_run(candidate: Location) -> bool:
     if candidate.is_local:
         return is_run(candidate.root)
@@ -102,7 +127,7 @@ def _building_place(target: Location) -> Location:
     if not target.is_local:
         return target
     parent, name = os.path.split(target.root)
-    place = os.path.join(parent, f".{name}.{os.getpid()}.importing")
+    place = os.path.join(parent, f".{name}.{os.getpid()}-{next(_numbers)}.importing")
     shutil.rmtree(place, ignore_errors=True)
     try:
         os.makedirs(place)

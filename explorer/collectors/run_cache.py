@@ -18,7 +18,7 @@ from explorer.model.schema import SCHEMA_VERSION
 from explorer.store.reader import is_run
 
 VARIABLE = "NEURON_EXPLORER_CACHE"
-IMPORT_VERSION = 1
+IMPORT_VERSION = 2
 """Raised whenever an importer gives other rows for the same input."""
 
 
@@ -66,7 +66,11 @@ class RunCache:
                     f"Cannot write the cache {self.directory}: {error.strerror or error}.",
                     f"Set {VARIABLE} to a directory, or import with -o.",
                 ) from error
-            import_trace([path], directory, progress=progress)
+            made = import_trace([path], directory, progress=progress).directory
+            if made != directory:
+                # Another process was faster.
+                shutil.rmtree(made, ignore_errors=True)
+                return directory
             self._describe(key, path)
         with contextlib.suppress(OSError):
             os.utime(directory)

@@ -161,15 +161,20 @@ def _plain(source: Source, block_bytes: int, offset: int = 0) -> Iterator[bytes]
 
 
 def _gzip(source: Source, block_bytes: int) -> Iterator[bytes]:
-    """Several members may follow each other; zeros or garbage after the last one are ignored, as gzip does."""
+    """Several members may follow each other; zeros after the last one are padding, anything else is damage."""
     with open(source.path, "rb") as file:
         data = file.read(BLOCK_BYTES)
-        while data.startswith(_GZIP):
+        while data:
+            if not data.startswith(_GZIP):
+                raise Damaged("what follows the end of its gzip data is no gzip data")
             inflate = zlib.decompressobj(wbits=31)
             while not inflate.eof:
+                before = inflate.copy()
                 try:
                     block = inflate.decompress(data, block_bytes)
                 except zlib.error as error:
+                    if block := _good_beginning(before, data):
+                        yield block
                     raise Damaged(f"its gzip data is corrupt ({error})") from error
                 if block:
                     yield block
@@ -179,6 +184,20 @@ def _gzip(source: Source, block_bytes: int) -> Iterator[bytes]:
                     if not data and not block:
                         raise Damaged("its gzip data ends early")
             data = (inflate.unused_data + file.read(BLOCK_BYTES)).lstrip(b"\0")
+            while not data and (more := file.read(BLOCK_BYTES)):
+                data = more.lstrip(b"\0")
+
+
+def _good_beginning(inflate: zlib._Decompress, data: bytes) -> bytes:
+    """What compressed data gives before the place where it is corrupt: an error costs all that one call would have given, so
+    the bytes go in one by one."""
+    found = bytearray()
+    for place in range(len(data)):
+        try:
+            found += inflate.decompress(data[place : place + 1])
+        except zlib.error:
+            break
+    return bytes(found)
 
 
 def _zstd(source: Source, block_bytes: int) -> Iterator[bytes]:
@@ -196,8 +215,14 @@ def _zip(source: Source, block_bytes: int) -> Iterator[bytes]:
     assert source.member is not None
     try:
         with zipfile.ZipFile(source.path) as archive, archive.open(source.member) as stream:
+            # The checksum is compared here: zipfile would keep back the last block where it is wrong.
+            stream._expected_crc = None  # type: ignore[attr-defined]
+            checksum = 0
             while block := stream.read(block_bytes):
+                checksum = zlib.crc32(block, checksum)
                 yield block
+            if checksum != archive.getinfo(source.member).CRC:
+                raise Damaged("its zip data is corrupt (wrong checksum)")
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError) as error:
         raise Damaged(f"its zip data is corrupt or ends early ({error})") from error
 

@@ -13,6 +13,7 @@ import pytest
 from explorer.cli.main import main
 from explorer.collectors.import_trace import cached_run, import_trace
 from explorer.collectors.kineto import reading
+from explorer.collectors.new_run import new_run
 from explorer.collectors.options import ImportOptions
 from explorer.collectors.run_cache import RunCache
 from explorer.model.errors import InputError, UsageError
@@ -156,3 +157,61 @@ def test_verbs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
     assert len(json.loads(capsys.readouterr().out)["entries"]) == 1
     assert main(["cache", "clear"]) == 0
     assert main(["cache", "shrink"]) == 2
+
+
+@pytest.mark.parametrize("bad", [b"\x00\x01binary", b"", b'{"schemaVersion": 1, "oth', None])
+def test_a_named_file_that_cannot_be_read_costs_only_itself(bad: bytes | None, tmp_path: Path) -> None:
+    (tmp_path / "base.json").write_text(text())
+    if bad is not None:
+        (tmp_path / "bad.json").write_bytes(bad)
+    report = import_trace([tmp_path / "base.json", tmp_path / "bad.json"], tmp_path / "run")
+    assert (report.ranks, report.exit_code) == ([0], 4)
+    assert [os.path.basename(path) for path, _ in report.skipped] == ["bad.json"]
+    with pytest.raises(InputError, match=r"bad\.json"):
+        import_trace([tmp_path / "bad.json", tmp_path / "bad.json"], tmp_path / "none")
+    assert not (tmp_path / "none").exists()
+
+
+def test_damaged_gzip_is_imported_and_said(tmp_path: Path) -> None:
+    data = bytearray(gzip.compress(text().encode()))
+    data[-8] ^= 0xFF
+    (tmp_path / "a.json.gz").write_bytes(data)
+    report = import_trace(tmp_path / "a.json.gz", tmp_path / "run")
+    assert (report.events, report.exit_code) == (3, 4)
+    kinds = RunReader(report.directory).read("health")["kind"].to_pylist()
+    assert "damaged_container" in kinds
+
+
+def test_two_imports_at_once_into_one_directory(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text(text())
+    with new_run(tmp_path / "run") as place:
+        import_trace(tmp_path / "a.json", place.building.root)
+        first = import_trace(tmp_path / "a.json", tmp_path / "run")
+        with new_run(tmp_path / "run") as other:
+            os.makedirs(os.path.join(other.building.root, "manifests"))
+    assert [os.path.basename(p) for p in (first.directory, other.directory, place.directory)] == [
+        "run",
+        "run-2",
+        "run-3",
+    ]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.json", "run", "run-2", "run-3"]
+
+
+@pytest.mark.parametrize("rank", [-1, 1 << 31, 99_999_999_999])
+def test_a_rank_that_cannot_be(rank: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a.json").write_text(text())
+    assert main(["import", str(tmp_path / "a.json"), "-o", str(tmp_path / "run"), "--rank", str(rank)]) == 2
+    assert "Traceback" not in capsys.readouterr().err
+    with pytest.raises(UsageError, match="no rank"):
+        ImportOptions(rank=rank)
+
+
+@pytest.mark.parametrize(
+    ("said", "rank"), [("1099511627776", 0), ("-1", 0), ("1.5", 0), ("true", 0), ('"3"', 3), ("2.0", 2)]
+)
+def test_ranks_as_traces_say_them(said: str, rank: int, tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text(text(rank=77).replace("77", said))
+    report = import_trace(tmp_path / "a.json", tmp_path / "run")
+    assert report.ranks == [rank]
+    kinds = RunReader(report.directory).read("health")["kind"].to_pylist()
+    assert ("rank_not_used" in kinds) == (rank == 0)

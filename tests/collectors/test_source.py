@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from explorer.collectors.input_files import find_inputs
-from explorer.collectors.source import Damaged, Limits, open_source
+from explorer.collectors.source import Damaged, Limits, Source, open_source
 from explorer.model.errors import InputError
 
 TEXT = b'{"traceEvents": [{"ph": "X", "name": "a", "ts": 1, "dur": 1, "pid": 1, "tid": 1}]}' * 5000
@@ -139,3 +139,46 @@ def test_ranks_come_in_natural_order_and_globs_work(tmp_path: Path) -> None:
     assert [s.name for s in find_inputs([str(odd / "a.json")], Limits()).named] == ["a.json"]
     with pytest.raises(InputError, match="No file matches"):
         find_inputs([str(tmp_path / "x*.json")], Limits())
+
+
+def drained(source: Source, damage: str) -> bytes:
+    """What a damaged source holds before the damage, which must be the one named."""
+    got = bytearray()
+
+    def drain() -> None:
+        for block in source.blocks():
+            got.extend(block)
+
+    with pytest.raises(Damaged, match=damage):
+        drain()
+    return bytes(got)
+
+
+def test_a_wrong_checksum_costs_no_content(tmp_path: Path) -> None:
+    path = tmp_path / "trace"
+    for size in (1, 1000, len(TEXT)):
+        data = bytearray(gzip.compress(TEXT[:size]))
+        data[-8] ^= 0xFF
+        path.write_bytes(data)
+        (source,) = open_source(path)
+        assert drained(source, "incorrect data check") == TEXT[:size]
+
+
+@pytest.mark.parametrize("more", [b"garbage", b"\0" * (3 << 20) + b"x", b"\x1f"])
+def test_what_follows_the_end_of_gzip_data_is_said(more: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "trace"
+    path.write_bytes(gzip.compress(TEXT) + more)
+    (source,) = open_source(path)
+    assert drained(source, "no gzip data") == TEXT
+    path.write_bytes(gzip.compress(TEXT) + b"\0" * (3 << 20) + gzip.compress(TEXT))
+    assert b"".join(open_source(path)[0].blocks()) == TEXT + TEXT
+
+
+def test_a_wrong_checksum_in_a_zip_costs_no_content(tmp_path: Path) -> None:
+    path = tmp_path / "ranks.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("rank0.json", TEXT)
+        checksum = archive.getinfo("rank0.json").CRC.to_bytes(4, "little")
+    path.write_bytes(path.read_bytes().replace(checksum, b"abcd"))
+    (source,) = open_source(path)
+    assert drained(source, "wrong checksum") == TEXT

@@ -12,7 +12,7 @@ from explorer.collectors.kineto.clock import Clock, find_clock
 from explorer.collectors.kineto.distinct import distinct
 from explorer.collectors.kineto.events import Events
 from explorer.collectors.kineto.kinds import classify_events
-from explorer.collectors.kineto.light import NONE, LightRows
+from explorer.collectors.kineto.light import NONE, UNREAD, LightRows
 from explorer.collectors.kineto.linking import Halves
 from explorer.collectors.kineto.pairing import Pairs, pair
 from explorer.collectors.kineto.tracks import device_type_of, find_tracks, process_facts
@@ -49,11 +49,18 @@ class Collected:
     tracks: list[dict[str, Any]]
     clock: Clock
     device_type: str
+    without_duration: int
+    """Complete events (`X`) that have no duration"""
+    unread_durations: int
+    """Complete events whose duration is no number"""
 
 
 def collect(light: LightRows, top_level: dict[str, Any]) -> Collected:
     """Sort the rows of a trace."""
     time, length = light.time, light.length
+    unread = length == UNREAD
+    if unread.any():
+        length = np.where(unread, NONE, length)
     regular = np.ones(len(light), bool)
     regular[light.odd] = False
 
@@ -153,6 +160,8 @@ def collect(light: LightRows, top_level: dict[str, Any]) -> Collected:
         tracks=find_tracks(light, events, np.unique(light.track[counters]), device_type, processes),
         clock=clock,
         device_type=device_type,
+        without_duration=int((slices & good & (length == NONE) & ~unread).sum()),
+        unread_durations=int((slices & good & unread).sum()),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -212,5 +213,11 @@ def as_json(rows: pa.Table, row: int) -> str:
         if data[name] is not None:
             result[name] = data[name]
     if data["attributes"]:
-        result |= json.loads(data["attributes"])
+        result |= json.loads(data["attributes"], parse_float=_finite)
     return json.dumps(result, ensure_ascii=False)
+
+
+def _finite(number: str) -> float | str:
+    """A number of attributes; one beyond floats as it was written."""
+    value = float(number)
+    return value if math.isfinite(value) else number

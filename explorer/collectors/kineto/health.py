@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from typing import Any
 
 import numpy as np
 
 from explorer.collectors.kineto.collecting import Collected
 from explorer.collectors.kineto.lines import Lines
 from explorer.collectors.kineto.linking import Links
+from explorer.collectors.kineto.rank import as_rank
 from explorer.collectors.kineto.splitter import TraceText
 from explorer.store.writer import RunWriter
 
@@ -17,10 +19,6 @@ from explorer.store.writer import RunWriter
 def tell_source(text: TraceText, found: Collected, writer: RunWriter) -> None:
     """Fill the manifest's losses, repairs and attributes, and say what was damaged."""
     manifest = writer.manifest
-    for lost in text.lost:
-        manifest.losses.append({"offset": lost.offset, "size_bytes": len(lost.text), "reason": lost.reason})
-    for kind, count in sorted(text.repairs.items()):
-        manifest.repairs.append({"kind": kind, "count": count, "first_offset": text.first_repair})
     count, offset = text.repeated
     if count:
         manifest.repairs.append({"kind": "repeated_name", "count": count, "first_offset": offset})
@@ -28,17 +26,46 @@ def tell_source(text: TraceText, found: Collected, writer: RunWriter) -> None:
             "repeated_names",
             "warning",
             count,
-            f"{count} rows have a name twice in one object (the first at byte {offset:,}): a column holds one of the values.",
+            f"{count} rows have a name twice in one object (the first at byte {offset:,}): the last value counts, as in "
+            "Python's json; earlier ones are in the attributes (repeated_names).",
         )
     manifest.attributes["top_level"] = json.loads(json.dumps(text.top_level, default=str))
     manifest.attributes["clock"] = found.clock.kind
     world = text.top_level.get("distributedInfo")
-    if isinstance(world, dict) and isinstance(world.get("world_size"), int):
-        manifest.world_size = world["world_size"]
-    _damage(text, writer)
+    if isinstance(world, dict):
+        if isinstance(world.get("world_size"), int):
+            manifest.world_size = world["world_size"]
+        _rank(world.get("rank"), writer)
+    tell_damage(text, writer)
 
 
-def _damage(text: TraceText, writer: RunWriter) -> None:
+def _rank(said: Any, writer: RunWriter) -> None:
+    """Say where the rank that the trace says is not the one it is counted as."""
+    rank = as_rank(said)
+    if said is None or rank == writer.rank:
+        return
+    what = "is no rank" if rank is None else "is not used"
+    writer.health(
+        "rank_not_used",
+        "warning" if rank is None else "info",
+        1,
+        f"The rank that the trace says ({json.dumps(said, default=str)[:40]}) {what}: it is counted as rank {writer.rank}.",
+        "Name the rank with --rank.",
+        "ranks",
+    )
+
+
+def tell_damage(text: TraceText, writer: RunWriter) -> None:
+    """Fill the manifest's losses and repairs, and say what of the text was damaged or mended."""
+    for lost in text.lost:
+        writer.quarantine(lost.text.decode("utf-8", "replace"), lost.reason, lost.offset)
+        writer.manifest.losses.append(
+            {"offset": lost.offset, "size_bytes": len(lost.text), "reason": lost.reason}
+        )
+    counts = writer.manifest.counts
+    counts["unreadable"] = counts.get("unreadable", 0) + len(text.lost)
+    for kind, count in sorted(text.repairs.items()):
+        writer.manifest.repairs.append({"kind": kind, "count": count, "first_offset": text.first_repair})
     if text.damage:
         writer.health(
             "damaged_container", "error", 1, f"The file is damaged: {text.damage}. What came before was read."
@@ -92,6 +119,28 @@ def tell_events(found: Collected, links: Links, lines: Lines, writer: RunWriter)
             "warning",
             count,
             f"{count} rows could not become events: {reason.replace('_', ' ')}.",
+        )
+    if found.unread_durations:
+        writer.manifest.repairs.append(
+            {"kind": "unreadable_duration", "count": found.unread_durations, "first_offset": None}
+        )
+        writer.health(
+            "unreadable_durations",
+            "warning",
+            found.unread_durations,
+            f"{found.unread_durations} events have a duration that is no number; it counts as 0 ns, and its text is in the "
+            "attributes.",
+            None,
+            "ops, kernels, breakdown",
+        )
+    if found.without_duration:
+        writer.health(
+            "no_duration",
+            "warning",
+            found.without_duration,
+            f"{found.without_duration} complete events do not say how long they lasted; they count as 0 ns.",
+            None,
+            "ops, kernels, breakdown",
         )
     if len(found.unfinished):
         writer.health(

@@ -65,7 +65,6 @@ def import_source(source: Source, writer: RunWriter, options: ImportOptions) -> 
     finally:
         spool.close()
     write_dimensions(text, found, links, lines, writer)
-    counts["unreadable"] = len(text.lost)
     writer.manifest.counts = dict(counts)
     tell_source(text, found, writer)
     writer.manifest.inputs.append(

@@ -13,6 +13,10 @@ Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 NONE = np.iinfo(np.int64).min
 """Marks an absent number."""
+UNREAD = NONE + 1
+"""Marks a duration that is no number."""
+LONGEST = np.iinfo(np.int64).max
+"""Stands for durations that are longer."""
 
 
 @dataclass

@@ -103,6 +103,7 @@ class _Reading:
         self.count = len(self.tokens)
         self.plain = self.tokens.simple.copy()
         self.plain[self.tokens.row[self.tokens.of(_VOCABULARY.other_top)]] = False
+        self.plain[np.array(self.tokens.repeated, np.int64)] = False
         self.looked_at = np.ones(self.count, bool)
 
     def read(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal, InvalidOperation
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,9 +14,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from explorer.collectors.kineto.light import LONGEST, UNREAD
 from explorer.collectors.kineto.nanoseconds import nanoseconds
 from explorer.collectors.kineto.numerals import WIDTH, key_ends, numerals
 from explorer.collectors.kineto.plain import compact, read_plain
+from explorer.collectors.kineto.repeats import last_counts
 
 if TYPE_CHECKING:
     import duckdb
@@ -63,8 +66,14 @@ def read_rows(text: bytes) -> pa.Table:
     compacted = compact(text)
     found = read_plain(compacted)
     if found is None:
+        # Blanks where the beginning of the chunk had none.
+        compacted = msgspec.json.format(b"[" + text + b"]", indent=-1)[1:-1]
+        found = read_plain(compacted)
+    if found is None:
         return _general(_pieces(compacted))
     columns, plain, others, repeated = found
+    if repeated:
+        others = _with_last_counts(others, plain, repeated)
     if not plain.any():
         rows = _general(others)
     else:
@@ -83,6 +92,14 @@ def repeats_of(rows: pa.Table) -> tuple[int, int]:
     """How many rows of a chunk have repeated names, and the first byte of the first in the chunk's text."""
     count, offset = ((rows.schema.metadata or {}).get(REPEATED) or b"0 0").split()
     return int(count), int(offset)
+
+
+def _with_last_counts(others: pa.StringArray, plain: npt.NDArray[np.bool_], repeated: list[int]) -> pa.Array:
+    """The rows that are not plain, with each name once."""
+    texts = others.to_pylist()
+    for place in (np.cumsum(~plain)[repeated] - 1).tolist():
+        texts[place] = last_counts(texts[place])
+    return pa.array(texts, pa.string())
 
 
 def _offset(text: bytes, row: int) -> int:
@@ -115,6 +132,8 @@ def _general(raw: pa.StringArray) -> pa.Table:
         unread = np.asarray(pc.and_(pc.is_null(exact), columns[f"has_{name}"]))
         if unread.any():
             columns["attributes"] = _remember(columns["attributes"], name, unread, raw)
+            if name == "dur":
+                dur = _unread_durations(dur, unread, raw)
     columns["ts"], columns["dur"] = ts, dur
     return pa.table([columns[f.name].cast(f.type) for f in SCHEMA], SCHEMA)
 
@@ -194,7 +213,8 @@ def _exact(columns: dict[str, pa.Array], raw: pa.StringArray) -> tuple[pa.Array,
     for name in ("ts", "dur"):
         text, times = numerals(joined, ends, starts, name.encode())
         has = np.asarray(columns[f"has_{name}"])
-        doubtful = np.flatnonzero(has & ((times != 1) | (np.asarray(pc.binary_length(text)) == 0)))
+        size = np.asarray(pc.binary_length(text))
+        doubtful = np.flatnonzero(has & ((times != 1) | (size == 0) | (size >= WIDTH - 1)))
         if not has.all():
             text = pc.if_else(pa.array(has), text, pa.scalar(None, pa.string()))
         if len(doubtful):
@@ -212,6 +232,18 @@ def _read_again(piece: str, name: str) -> str | None:
     except msgspec.MsgspecError:
         return None
     return bytes(getattr(times, name)).decode() or None
+
+
+def _unread_durations(durations: pa.Array, which: npt.NDArray[np.bool_], raw: pa.StringArray) -> pa.Array:
+    """Those beyond int64 as the longest or as a negative one, which no event has; those that are no number as UNREAD."""
+    values = durations.to_pylist()
+    for row in np.flatnonzero(which).tolist():
+        try:
+            number = Decimal((_read_again(raw[row].as_py(), "dur") or "").strip('" '))
+        except InvalidOperation:
+            number = Decimal("NaN")
+        values[row] = UNREAD if not number.is_finite() else -1 if number < 0 else LONGEST
+    return pa.array(values, pa.int64())
 
 
 def _remember(attributes: pa.Array, name: str, which: np.ndarray, raw: pa.StringArray) -> pa.Array:

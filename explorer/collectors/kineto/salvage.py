@@ -17,6 +17,7 @@ EVENT_START = re.compile(
 MERGE_PIECES = 6
 """An event is cut at most into so many pieces by objects inside it that look like event starts."""
 _SEPARATORS = b" \t\r\n,"
+_COMMA = ord(",")
 _MEMBER = re.compile(rb'\s*,\s*"[^"]*"\s*:')
 _END = re.compile(rb"\s*\}?[\s\0]*\Z")
 _TRAILING = re.compile(r"trailing characters \(byte (\d+)\)")
@@ -73,6 +74,7 @@ def salvage(text: bytes, offset: int, *, at_end: bool) -> Salvaged:
         if result.closed_at is not None:
             return result
         if step:
+            _commas(text, bounds, index + step, offset, result)
             index += step
             continue
         if not at_end and index + MERGE_PIECES >= len(starts):
@@ -90,6 +92,20 @@ def salvage(text: bytes, offset: int, *, at_end: bool) -> Salvaged:
         index += 1
     result.consumed = len(text)
     return result
+
+
+def _commas(text: bytes, bounds: list[int], index: int, offset: int, result: Salvaged) -> None:
+    """Count what stands between two events where it is not one comma."""
+    if index + 1 >= len(bounds):
+        return
+    place, commas = bounds[index], 0
+    while place and text[place - 1] in _SEPARATORS:
+        place -= 1
+        commas += text[place] == _COMMA
+    if commas != 1:
+        result.repairs["extra_comma" if commas else "missing_comma"] += 1
+        if result.first_repair is None:
+            result.first_repair = offset + bounds[index]
 
 
 def _read(text: bytes, bounds: list[int], index: int, offset: int, result: Salvaged, at_end: bool) -> int:
@@ -117,8 +133,11 @@ def _read(text: bytes, bounds: list[int], index: int, offset: int, result: Salva
             if closing and not _ends_array(text, start + piece.index(b"]", closing) + 1, at_end):
                 continue
             if closing and (mended := repair(piece[:closing])) is not None:
+                bracket = piece.index(b"]", closing)
+                if b"," in piece[closing:bracket]:
+                    mended[1]["trailing_comma"] += 1
                 result.mend(*mended, offset + start)
-                result.closed_at = start + piece.index(b"]", closing)
+                result.closed_at = start + bracket
                 result.consumed = result.closed_at + 1
                 return count
     return 0

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +20,8 @@ from explorer.model.errors import InputError
 CHUNK_BYTES = 4 << 20
 HEAD_LIMIT_BYTES = 512 << 20
 MAX_EVENT_BYTES = 64 << 20
+_LOOKED_AT_BYTES = 16 << 20
+"""Metadata up to this size is searched for repeated names."""
 
 _RAWS = msgspec.json.Decoder(list[msgspec.Raw])
 _EVENTS_KEY = re.compile(rb'"traceEvents"\s*:\s*\[')
@@ -162,11 +166,17 @@ class TraceText:
         found = _EVENTS_KEY.search(self._buffer)
         text = self._buffer[: found.start()] if found else self._buffer
         end = text.rstrip(b" \t\r\n\0")
+        if found:
+            self._mended("second_event_list", self._offset + found.start())
         if not found and self.closed:
             if end.endswith(b"}"):
-                end = end[:-1]
+                end = end[:-1].rstrip()
+                if end.endswith(b","):
+                    self._mended("trailing_comma", self._offset + len(end) - 1)
             else:
                 self.closed = False
+        if self.closed and end.lstrip(b" \t\r\n\0")[:1] not in (b",", b""):
+            self._mended("missing_comma", self._offset)
         self._members(end, self._offset)
         self._drop(found.end() if found else len(self._buffer))
         return found is not None
@@ -178,20 +188,41 @@ class TraceText:
             return
         wrapped = b"{" + text + b"}"
         try:
-            self.top_level.update(msgspec.json.decode(wrapped))
+            self._metadata(wrapped, offset)
             return
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
             pass
         mended = repair(wrapped.decode("utf-8", "replace").encode())
         if mended is not None:
             try:
-                self.top_level.update(msgspec.json.decode(mended[0]))
+                self._metadata(mended[0], offset)
                 self.repairs.update(mended[1] or {"invalid_utf8": 1})
                 self.first_repair = self.first_repair if self.first_repair is not None else offset
                 return
             except (msgspec.DecodeError, RecursionError):
                 pass
         self.lost.append(Lost(offset, text, "unreadable_metadata"))
+
+    def _metadata(self, text: bytes, offset: int) -> None:
+        """Add the members of a JSON object to the top level; of several with one name the last counts, and that is said."""
+        found = msgspec.json.decode(text)
+        again = len(self.top_level.keys() & found.keys())
+        self.top_level.update(found)
+
+        def look(pairs: list[tuple[str, Any]]) -> None:
+            nonlocal again
+            again += len(pairs) - len({name for name, _ in pairs})
+
+        if len(text) <= _LOOKED_AT_BYTES:
+            with suppress(ValueError, RecursionError):
+                json.loads(text, object_pairs_hook=look)
+        for _ in range(again):
+            self._mended("repeated_metadata", offset)
+
+    def _mended(self, kind: str, offset: int) -> None:
+        self.repairs[kind] += 1
+        if self.first_repair is None:
+            self.first_repair = offset
 
     def _events(self) -> Iterator[Chunk]:
         self.closed = False

@@ -104,7 +104,8 @@ def find_tokens(text: bytes, vocabulary: Vocabulary) -> Tokens | None:
         return None
     begin = np.zeros(count, np.int64)
     begin[1:] = breaks[:-1] + 1
-    quotes = _quotes(letters[:size], b"\\" in joined)
+    escapes = b"\\" in joined
+    quotes = _quotes(letters[:size], escapes)
     opening, closing = quotes[::2], quotes[1::2]
     named = letters[closing + 1] == _COLON
     key, close = opening[named], closing[named]
@@ -145,7 +146,8 @@ def find_tokens(text: bytes, vocabulary: Vocabulary) -> Tokens | None:
         order = np.argsort(meaning, kind="stable")
         bounds = np.searchsorted(meaning[order], np.arange(vocabulary.other_top + 2))
     code ^= depth.astype(np.uint64) << np.uint64(40)
-    repeated = rows_with_repeats(joined, begin, breaks, code, first, members)
+    escaped = np.unique(row[_escaped(letters[:size], key, close)]) if escapes else np.empty(0, np.int64)
+    repeated = rows_with_repeats(joined, begin, breaks, code, first, members, escaped)
     return Tokens(
         joined, letters, begin, breaks, simple, key, close + 2, end, row, inner, order, bounds, repeated
     )
@@ -165,6 +167,15 @@ def _quotes(letters: npt.NDArray[np.uint8], escapes: bool) -> Ints:
     kept = np.ones(len(quotes), bool)
     kept[doubtful[run % 2 == 1]] = False
     return quotes[kept]
+
+
+def _escaped(letters: npt.NDArray[np.uint8], key: Ints, close: Ints) -> Ints:
+    """The members whose names are written with a backslash."""
+    if not len(key):
+        return np.empty(0, np.int64)
+    places = np.flatnonzero(letters == _BACKSLASH)
+    member = np.searchsorted(key, places) - 1
+    return member[(member >= 0) & (places < close[member])]
 
 
 def _meanings(

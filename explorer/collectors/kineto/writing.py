@@ -179,8 +179,6 @@ def write_dimensions(
                     "kind": [kind] * len(sources),
                 },
             )
-    for lost in text.lost:
-        writer.quarantine(lost.text.decode("utf-8", "replace"), lost.reason, lost.offset)
 
 
 def write_here(tasks: Iterator[tuple[Any, ...]]) -> Iterator[Written]:

@@ -292,3 +292,63 @@ def test_order_does_not_matter(real: bytes, seed: int, tmp_path_factory: pytest.
             )
         )
     assert tables[0] == tables[1]
+
+
+@pytest.mark.parametrize(
+    ("dur", "reason"),
+    [("1e400", "impossible_duration"), ("-1e400", "negative_duration"), ('"9e99"', "impossible_duration")],
+)
+def test_durations_beyond_all_numbers_go_to_quarantine(dur: str, reason: str, tmp_path: Path) -> None:
+    bad = json.dumps(event(9)).replace('"dur": 5', f'"dur": {dur}')
+    report, events = events_of(write(tmp_path, whole(*GOOD, bad)), tmp_path)
+    assert (len(events), report.lost, report.exit_code) == (4, 1, 4)
+    (row,) = RunReader(report.directory).read("quarantine").to_pylist()
+    assert row["reason"] == reason
+    assert json.loads(row["row"])["dur"] == dur.strip('"')
+
+
+def test_durations_that_are_none_are_said(tmp_path: Path) -> None:
+    odd = [
+        json.dumps(event(9, dur="soon")),
+        json.dumps(event(10, dur=True)),
+        GOOD[0].replace('"dur": 5, ', ""),
+    ]
+    report, events = events_of(write(tmp_path, whole(*GOOD, *odd)), tmp_path)
+    assert (len(events), report.repaired, report.exit_code) == (7, 2, 4)
+    health = {row["kind"]: row["count"] for row in RunReader(report.directory).read("health").to_pylist()}
+    assert (health["unreadable_durations"], health["no_duration"]) == (2, 1)
+
+
+def test_a_missing_duration_alone_loses_nothing(tmp_path: Path) -> None:
+    report, _ = events_of(write(tmp_path, whole(GOOD[0].replace('"dur": 5, ', ""))), tmp_path)
+    health = {row["kind"]: row["count"] for row in RunReader(report.directory).read("health").to_pylist()}
+    assert (report.exit_code, health["no_duration"]) == (0, 1)
+
+
+def test_a_long_numeral_is_read_whole(tmp_path: Path) -> None:
+    long = GOOD[0].replace('"dur": 5', '"dur": 1.' + "0" * 40 + "e5")
+    _, events = events_of(write(tmp_path, whole(long)), tmp_path)
+    assert events[0]["duration_ns"] == 100_000_000
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "count"),
+    [
+        ('{"traceEvents": [A\nA,A]}', "missing_comma", 3),
+        ('{"traceEvents": [A,,A,A]}', "extra_comma", 3),
+        ('{"traceEvents": [A,A,]}', "trailing_comma", 2),
+        ("[A,A,]", "trailing_comma", 2),
+        ('{"traceEvents": [A,A],}', "trailing_comma", 2),
+        ('{"traceEvents": [A,A] "traceName": "x"}', "missing_comma", 2),
+        ('{"traceEvents": [A], "traceEvents": [A,A]}', "second_event_list", 3),
+        ("[A,A,", None, 2),
+        ('{"traceEvents": [A,A]\n}\n', None, 2),
+        ('{"traceEvents": [\nA ,\nA]\n, "traceName": "x"}\n', None, 2),
+    ],
+)
+def test_leniency_is_said(text: str, kind: str | None, count: int, tmp_path: Path) -> None:
+    report, events = events_of(write(tmp_path, text.replace("A", GOOD[0])), tmp_path)
+    assert len(events) == count
+    (manifest,) = RunReader(report.directory).manifests.values()
+    assert [repair["kind"] for repair in manifest.repairs] == ([kind] if kind else [])
+    assert report.exit_code == (4 if kind else 0)

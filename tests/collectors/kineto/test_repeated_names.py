@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -47,3 +48,44 @@ def test_repeated_names(tmp_path: Path, row: str, repeated: bool, spread: bool) 
     wanted = [{"kind": "repeated_name", "count": 2, "first_offset": offset}] if repeated else []
     assert manifest.repairs == wanted
     assert report.exit_code == (4 if repeated else 0)
+
+
+@pytest.mark.parametrize("spread", [False, True])
+def test_the_last_value_counts_and_earlier_ones_are_kept(tmp_path: Path, spread: bool) -> None:
+    row = (
+        '{"ph":"X","cat":"cpu_op","name":"first","pid":1,"tid":1,"ts":5,"ts":7.123456,"dur":1,"name":"last",'
+        '"args":{"External id":4,"Sequence number":1,"Sequence number":2,"External id":5}}'
+    )
+    escaped = row.replace('"name":"last"', '"na\\u006de":"last"')
+    text = '{"traceEvents": [' + ",\n".join([GOOD, row, escaped, GOOD]) + "]}"
+    if spread:
+        text = text.replace('":', '": ')
+    (tmp_path / "t.json").write_text(text)
+    report = import_trace(tmp_path / "t.json", tmp_path / "run")
+    reader = RunReader(report.directory)
+    assert reader.manifests[0].repairs[0]["count"] == 2
+    events = sorted(reader.read("events").to_pylist(), key=lambda event: event["event_id"])
+    for event in events[1:3]:
+        assert (event["name"], event["start_ns"]) == ("last", 7123)
+        kept = json.loads(event["attributes"])
+        assert (kept["External id"], kept["Sequence number"]) == (5, 2)
+        assert kept["repeated_names"] == {
+            "name": ["first"],
+            "ts": [5],
+            "Sequence number": [1],
+            "External id": [4],
+        }
+
+
+def test_repeated_metadata_is_said(tmp_path: Path) -> None:
+    (tmp_path / "t.json").write_text(
+        '{"distributedInfo":{"rank":1,"world_size":2},"traceEvents":['
+        + GOOD
+        + '],"distributedInfo":{"rank":0}}'
+    )
+    report = import_trace(tmp_path / "t.json", tmp_path / "run")
+    reader = RunReader(report.directory)
+    (manifest,) = reader.manifests.values()
+    assert [repair["kind"] for repair in manifest.repairs] == ["repeated_metadata"]
+    assert report.exit_code == 4
+    assert "rank_not_used" in reader.read("health")["kind"].to_pylist()
