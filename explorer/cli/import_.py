@@ -71,6 +71,7 @@ def command(
     from explorer.store.arrow_alone import keep_pandas_out
 
     keep_pandas_out()
+    from explorer.cli.add_hint import add_hint
     from explorer.cli.output import note, print_json
     from explorer.cli.progress import import_progress
     from explorer.cli.rank_rollups import roll_up_quietly
@@ -114,6 +115,8 @@ def command(
             f"Part of the input was lost or repaired ({report.lost} losses, {report.repaired} repairs); "
             f"details: neuron-explorer health {report.directory}"
         )
+    if hint := add_hint(target, report.directory, report.ranks):
+        note(hint)
     note(f"run: {_short(report.directory)}")
     return report.exit_code
 

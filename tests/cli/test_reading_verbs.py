@@ -160,7 +160,7 @@ def test_query_forms(run: str, capsys: pytest.CaptureFixture[str], monkeypatch: 
     rows = list(csv.reader(io.StringIO(printed(capsys, "query", run, sql, "--format", "csv"))))
     assert rows == [["name", "calls"], ["aten::item", "2"], ["aten::linear", "2"]]
     monkeypatch.setattr("sys.stdin", io.StringIO("SELECT 1 AS one, 2 AS one"))
-    assert printed(capsys, "query", run, "-").split() == ["one", "one", "1", "2"]
+    assert printed(capsys, "query", run, "-").split() == ["one", "one_1", "1", "2"]
     found = document(capsys, "query", run, sql)
     assert found["rows"][0] == {"name": "aten::item", "calls": 2}
 
