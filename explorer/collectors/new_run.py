@@ -12,8 +12,7 @@ from dataclasses import dataclass
 
 from explorer.model.errors import UsageError
 from explorer.store.location import Location
-from explorer.store.manifest import MANIFEST_FOLDER, decode
-from explorer.store.reader import is_run
+from explorer.store.reader import RunReader, is_run
 
 _TAKEN = (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR, errno.EISDIR)
 _numbers = itertools.count()
@@ -41,13 +40,12 @@ class NewRun:
 
 
 def finished_ranks(location: Location) -> set[int]:
-    """The ranks that a run holds whole."""
-    manifests = (
-        decode(location.read(f"{MANIFEST_FOLDER}/{name}"))
-        for name in location.list_folder(MANIFEST_FOLDER)
-        if name.endswith(".json")
-    )
-    return {manifest.rank for manifest in manifests if manifest.finished}
+    """The ranks that a run holds whole, and those whose manifest cannot be read: nothing is written over either.
+
+    Raises InputError where none can be read.
+    """
+    reader = RunReader(url_of(location))
+    return {rank for rank, manifest in reader.manifests.items() if manifest.finished} | set(reader.unreadable)
 
 
 @contextmanager

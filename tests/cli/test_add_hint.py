@@ -42,3 +42,19 @@ def test_a_rank_that_is_there_is_not(tmp_path: Path, capsys: pytest.CaptureFixtu
     hint, where = said(capsys)[1:]
     assert hint == f"{run} holds rank 0 already."
     assert where.endswith("a1-2")
+
+
+def test_a_rank_whose_manifest_is_broken_is_not_written_over(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = tmp_path / "a1"
+    assert main(["import", trace(tmp_path, 0), trace(tmp_path, 1), "-o", str(run)]) == 0
+    broken = run / "manifests" / "rank-1.json"
+    broken.write_text("{")
+    assert main(["import", trace(tmp_path, 2), "-o", str(run), "--add"]) == 0
+    capsys.readouterr()
+    assert main(["import", trace(tmp_path, 1), "-o", str(run), "--add"]) != 0
+    assert "bug" not in capsys.readouterr().err
+    assert broken.read_text() == "{"
+    assert sorted(path.name for path in run.glob("manifests/*.json")) == [f"rank-{n}.json" for n in (0, 1, 2)]
+    assert not (tmp_path / "a1-2").exists()
