@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 I64 = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
 
 
 def parents_of(tracks: I64, starts: I64, ends: I64) -> I64:
@@ -83,3 +84,13 @@ def self_times(starts: I64, durations: I64, parents: I64) -> I64:
             reached[above] = max(before, end)
         covered[list(union)] = list(union.values())
     return durations - covered
+
+
+def enclosing_ops(parents: I64, depths: list[npt.NDArray[np.intp]], is_op: Bools) -> I64:
+    """The innermost op around each row, -1 where there is none. Ranges between them (torch puts one around each compiled
+    graph it calls) are passed over."""
+    enclosing = np.full(len(parents), -1, dtype=np.int64)
+    for rows in depths[1:]:
+        above = parents[rows]
+        enclosing[rows] = np.where(is_op[above], above, enclosing[above])
+    return enclosing

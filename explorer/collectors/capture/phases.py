@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from explorer.collectors.capture.coded_names import CodedNames
+from explorer.collectors.capture.nesting import enclosing_ops
 
 I64 = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -75,7 +76,7 @@ def phases_of(
         above = phase[parents[rows]]
         take = (phase[rows] < 0) & (above >= OPTIMIZER)
         phase[rows[take]] = above[take]
-    enclosing = _enclosing_ops(parents, depths, is_op)
+    enclosing = enclosing_ops(parents, depths, is_op)
     _top_ops(phase, names, tracks, starts, np.sort(starts[in_backward]), enclosing, sequences, is_op)
     for rows in depths[1:]:
         above = phase[enclosing[rows]]
@@ -83,16 +84,6 @@ def phases_of(
         phase[rows[take]] = above[take]
     phase[phase < 0] = OTHER
     return phase
-
-
-def _enclosing_ops(parents: I64, depths: list[npt.NDArray[np.intp]], is_op: Bools) -> I64:
-    """The innermost op around each row, -1 where there is none. Ranges between them (torch puts one around each compiled
-    graph it calls) are passed over."""
-    enclosing = np.full(len(parents), -1, dtype=np.int64)
-    for rows in depths[1:]:
-        above = parents[rows]
-        enclosing[rows] = np.where(is_op[above], above, enclosing[above])
-    return enclosing
 
 
 def _top_ops(

@@ -26,6 +26,7 @@ from explorer.collectors.capture.graph_replays import GraphReplays, Node, launch
 from explorer.collectors.capture.host_event import HostEvent
 from explorer.collectors.capture.host_states import HostStates
 from explorer.collectors.capture.kineto_window import RawWindow
+from explorer.collectors.capture.launch_links import has_correlation, links
 from explorer.collectors.capture.memory_rows import MEMORY_NAME, memory_rows
 from explorer.collectors.capture.metadata import parse_metadata
 from explorer.collectors.capture.module_paths import ModulePaths
@@ -178,7 +179,7 @@ def build_window(
             is_coarse[row] = is_guess[row] = False
 
     # Device rows: by the ids of the window to the launching call and the op.
-    launch, op = _links(categories, on_device, correlation, linked, parents, depths)
+    launch, op = links(categories, on_device, correlation, linked, parents, depths)
     has_op = on_device & (op >= 0)
     for source in (has_op, on_device & (op < 0) & (launch >= 0)):
         above = np.where(op[source] >= 0, op[source], launch[source])
@@ -260,7 +261,7 @@ def build_window(
             "self_ns": own,
             "step": _nullable(step.astype(np.int32), step < 0),
             "phase": _words(phase, PHASE_NAMES),
-            "correlation_id": _nullable(correlation, ~_has_correlation(categories, on_device, correlation)),
+            "correlation_id": _nullable(correlation, ~has_correlation(categories, on_device, correlation)),
             "launch_id": ids_of(launch),
             "op_id": ids_of(op),
             "forward_id": ids_of(forward),
@@ -433,56 +434,6 @@ def _recomputed(site: I64, in_backward: Bools, own_code: Bools, sequences: I64) 
         return inside
     forward_sites = np.unique(site[~in_backward & (sequences >= 0)])
     return inside & np.isin(site, forward_sites)
-
-
-def _links(
-    categories: CodedNames,
-    on_device: Bools,
-    correlation: I64,
-    linked: I64,
-    parents: I64,
-    depths: list[npt.NDArray[np.intp]],
-) -> tuple[I64, I64]:
-    """(launching host row, responsible op row) of each row, -1 where unknown.
-
-    An op's correlation id is what device rows call linked id; a runtime call and what it enqueued share theirs.
-    """
-    count = len(categories)
-    launch = np.full(count, -1, dtype=np.int64)
-    op = np.full(count, -1, dtype=np.int64)
-    is_op = categories.where(lambda c: c == "op")
-    is_annotation = categories.where(lambda c: c == "annotation")
-    is_runtime = categories.where(lambda c: c in ("runtime", "sync")) & ~on_device
-    for rows in depths[1:]:
-        above = parents[rows]
-        op[rows] = np.where(is_op[above], above, op[above])
-    op[on_device | is_op] = -1
-    if not np.any(on_device) and not np.any(is_runtime):
-        return launch, op
-    op_at = {c: i for i, c in zip(np.flatnonzero(is_op).tolist(), correlation[is_op].tolist())}
-    ranges = is_annotation & ~on_device
-    range_at = {c: i for i, c in zip(np.flatnonzero(ranges).tolist(), correlation[ranges].tolist()) if c}
-    call_at = {
-        c: i for i, c in zip(np.flatnonzero(is_runtime).tolist(), correlation[is_runtime].tolist()) if c
-    }
-    for row in np.flatnonzero(on_device | is_runtime).tolist():
-        if linked[row]:
-            op[row] = op_at.get(int(linked[row]), op[row])
-        if is_annotation[row] and on_device[row]:
-            # A range of the program, drawn on the device around what was enqueued in it.
-            launch[row] = range_at.get(int(linked[row] or correlation[row]), -1)
-        elif on_device[row]:
-            call = call_at.get(int(correlation[row]), -1)
-            launch[row] = call if call >= 0 else op[row]
-            if op[row] < 0 and call >= 0:
-                op[row] = op[call]
-    return launch, op
-
-
-def _has_correlation(categories: CodedNames, on_device: Bools, correlation: I64) -> Bools:
-    """Op numbers restart per window and mean nothing outside: only runtime and device ids are kept."""
-    runtime = categories.where(lambda c: c in ("runtime", "sync"))
-    return (on_device | runtime) & (correlation != 0)
 
 
 def _edges(
