@@ -43,7 +43,8 @@ def train(rank: int, ranks: int, steps: int) -> None:
         optimizer.step()
         optimizer.zero_grad()
     seconds = time.perf_counter() - start
-    print(f"rank {rank} on {device}: {1000 * seconds / steps:.1f} ms a step", flush=True)
+    # One write with its line break, so that the lines of two processes do not mix.
+    print(f"rank {rank} on {device}: {1000 * seconds / steps:.1f} ms a step\n", end="", flush=True)
     dist.destroy_process_group()
 
 
