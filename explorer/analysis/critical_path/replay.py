@@ -108,9 +108,15 @@ class Replay:
             slot = np.clip(np.searchsorted(self.lane_start, times, "right") - 1, 0, len(self.lane_start) - 1)
             return np.asarray(clock[slot] + (times - self.lane_start[slot]) * change.lane[slot], np.float64)
 
-        shift, device_end = self._propagate(
-            change, lane_time(self._sync_start), lane_time(self._sync_end), lane_time(self._delays.launch_end)
-        )
+        # Without device work and without a wait the host's time is that of its lane.
+        shift, device_end = np.zeros(1), 0.0
+        if self._order:
+            shift, device_end = self._propagate(
+                change,
+                lane_time(self._sync_start),
+                lane_time(self._sync_end),
+                lane_time(self._delays.launch_end),
+            )
 
         def host_time(times: Ints) -> Floats:
             number = self._waits_before(times)
@@ -149,9 +155,6 @@ class Replay:
 
         Returns how far host time is moved from lane time after each wait (entry 0: before any), and the last device end.
         """
-        if not self._order:
-            # No device work and no wait: the host's time is that of its lane.
-            return np.zeros(1), 0.0
         events = self.events
         (
             own,
