@@ -31,8 +31,6 @@ class StepEnds:
         self._first_mark: int | None = None
         self._batches = 0
         self._muted = False
-        self._recorded_from_call = False
-        """Whether lines were being recorded when the program asked for a batch."""
         self._cut_pending_in: int | None = None
         """Number of the window that is to be cut at the program's next line."""
 
@@ -86,9 +84,6 @@ class StepEnds:
         steps = self._steps
         if not self._is_ours():
             return
-        recorder = self._windows.recorder
-        if recorder is not None and self._windows.recording:
-            self._recorded_from_call = recorder.take_up(sys._getframe())
         if steps.marked_by not in (None, "DataLoader") or self._first_mark is not None:
             return
         self._batches += 1
@@ -104,7 +99,7 @@ class StepEnds:
         """Hot code of a dataset may have switched line recording off: what comes after the batch has its lines again."""
         recorder = self._windows.recorder
         if recorder is not None and self._windows.recording and self._is_ours():
-            recorder.take_up(sys._getframe(), inside=self._recorded_from_call)
+            recorder.take_up(sys._getframe())
 
     def _mark(self, now: int) -> None:
         """A step ends, seen from inside a call of the library."""

@@ -324,7 +324,7 @@ class MonitoringRecorder:
         self._left.clear()
         self._switch_on(frame)
 
-    def take_up(self, frame: FrameType | None, at_step: bool = False, inside: bool = False) -> bool:
+    def take_up(self, frame: FrameType | None, at_step: bool = False) -> bool:
         """Record again where a hot loop had switched recording off."""
         if self._tool is not None and not self._on:
             self._switch_on(frame)

@@ -72,9 +72,8 @@ class LineRecorder(Protocol):
         """Run `action()` on this thread when the innermost recorded frame from `frame` outwards reaches its next line;
         False where that cannot be arranged."""
 
-    def take_up(self, frame: Any, at_step: bool = False, inside: bool = False) -> bool:
-        """Record again on this thread where a hot loop had switched recording off; False while it still runs. `inside`:
-        at the end of a call at whose begin it was recorded."""
+    def take_up(self, frame: Any, at_step: bool = False) -> bool:
+        """Record again on this thread where a hot loop had switched recording off; False while it still runs."""
 
     def mute(self) -> bool:
         """Library code that calls no user code begins on this thread; True where that saves anything."""

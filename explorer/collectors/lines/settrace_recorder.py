@@ -321,13 +321,13 @@ class SettraceRecorder:
         self.hot_now.clear()
         self._state_anew(frame)
 
-    def _state_anew(self, frame: FrameType | None, inside: bool = False) -> None:
+    def _state_anew(self, frame: FrameType | None) -> None:
         ident = threading.get_ident()
         enter = self._enter.get(ident)
         if enter is None:
             return
         self._off.discard(ident)
-        self._settle(ident, frame, inside)
+        self._settle(ident, frame)
         _, _, append, _, forget_modules = self._pushers[ident]
         append(time.time_ns())
         append(CLEAR)
@@ -367,9 +367,8 @@ class SettraceRecorder:
             frame = frame.f_back
         return chain[::-1]
 
-    def _settle(self, ident: int, frame: FrameType | None, inside: bool = False) -> None:
-        """What was surely running while a thread was not recorded: the frames of before that are still there, and with
-        `inside` the line of the innermost of them too."""
+    def _settle(self, ident: int, frame: FrameType | None) -> None:
+        """What was surely running while a thread was not recorded: the frames of before that are still there."""
         lost = self._lost.pop(ident, None)
         if lost is None:
             return
@@ -380,17 +379,11 @@ class SettraceRecorder:
                 break
             common += 1
         if at < len(own.records) and own.records[at] == LOST:
-            if inside:
-                own.records[at - 1 : at + 1] = [own.records[at - 1], POP] * (len(before) - common)
-            else:
-                own.records[at] = LOST - common
+            own.records[at] = LOST - common
 
-    def take_up(self, frame: FrameType | None, at_step: bool = False, inside: bool = False) -> bool:
+    def take_up(self, frame: FrameType | None, at_step: bool = False) -> bool:
         """On a thread whose recording a hot loop switched off: record again, unless that loop is still running. At a
-        step's end hot code gets a small budget again. Returns whether the thread is being recorded.
-
-        `inside`: it was recorded when the call began whose end this is, so the caller is still at the line of that call.
-        """
+        step's end hot code gets a small budget again. Returns whether the thread is being recorded."""
         if threading.get_ident() not in self._off:
             return True
         if at_step:
@@ -404,7 +397,7 @@ class SettraceRecorder:
             innermost = innermost.f_back
         if innermost is not None and innermost.f_code in self.hot_now:
             return False
-        self._state_anew(frame, inside)
+        self._state_anew(frame)
         return True
 
     def at_next_line(self, frame: FrameType | None, action: Callable[[], None]) -> bool:

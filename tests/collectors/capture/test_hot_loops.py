@@ -102,14 +102,6 @@ def test_after_a_hot_dataset_lines_are_exact_at_once(tmp_path: Path) -> None:
     here = test_after_a_hot_dataset_lines_are_exact_at_once.__code__
     first = here.co_firstlineno
     assert [row[1:4] for row in lines(run, "aten::sigmoid")] == [(here.co_name, "exact", first + 3)] * 8
-    # Fetching is charged to the loop's own line where the line of the dataset is no longer known.
-    sites = {row["site_id"]: row for row in run.read("sites").to_pylist()}
-    coarse = {
-        sites[row["site_id"]]["function"]
-        for row in run.read("host_states").to_pylist()
-        if row["site_id"] in sites and sites[row["site_id"]]["end_line"] is not None
-    }
-    assert here.co_name not in coarse
 
 
 def test_new_threads_are_no_other_tracer(tmp_path: Path) -> None:
