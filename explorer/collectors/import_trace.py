@@ -236,6 +236,14 @@ def _recognise(inputs: Inputs) -> list[_Item]:
     items: list[_Item] = []
     refused = list(inputs.refused)
     for source in inputs.named:
+        if not source.head:
+            error = InputError(
+                f"{_shown(source)} cannot be read: its data in the archive are damaged.",
+                "Copy the archive again.",
+            )
+            inputs.skipped.append((_shown(source), error.message))
+            refused.append(error)
+            continue
         module = importer_of(source)
         if module is None:
             start = source.head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
@@ -251,7 +259,12 @@ def _recognise(inputs: Inputs) -> list[_Item]:
             # The JSON importer knows best what is wrong with a JSON text.
             module = importlib.import_module(KINETO)
         items.append(_Item(source, module))
-    found = [_Item(source, module) for source in inputs.found if (module := importer_of(source)) is not None]
+    found = []
+    for source in inputs.found:
+        if not source.head:
+            inputs.skipped.append((_shown(source), "its data in the archive are damaged"))
+        elif (module := importer_of(source)) is not None:
+            found.append(_Item(source, module))
     items += _without_other_forms(found)
     if not items:
         if refused:

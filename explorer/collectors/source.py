@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import os
 import stat
-import zipfile
-import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from explorer.collectors.compressed import GZIP, ZSTD, Damaged, gzip_blocks, zstd_blocks
+from explorer.collectors.zip_archive import MAGIC, Member, member_blocks, members_of
 from explorer.model.errors import InputError
 
 HEAD_BYTES = 65_536
 BLOCK_BYTES = 1 << 20
 RATIO_FREE_BYTES = 64 << 20
 """Below this size no compression ratio is suspicious."""
-
-_GZIP = b"\x1f\x8b"
-_ZSTD = b"\x28\xb5\x2f\xfd"
-_ZIP = b"PK\x03\x04"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +50,6 @@ class Source:
         return _limited(self, _plain(self, block_bytes, offset))
 
 
-class Damaged(Exception):
-    """The container is cut off or corrupt from here on; what came before is good."""
-
-
 def open_source(path: str | os.PathLike[str], limits: Limits | None = None) -> list[Source]:
     """The sources in one file: itself, or the members of a zip archive.
 
@@ -78,13 +70,28 @@ def open_source(path: str | os.PathLike[str], limits: Limits | None = None) -> l
         raise InputError(f"{text} {what}.", "Check the path.") from error
     if status.st_size == 0:
         raise InputError(f"{text} is empty.", "The profiler may not have finished writing it.")
-    if start == _ZIP:
-        return [_with_head(Source(text, size, b"", "zip", name, limits)) for name, size in _members(text)]
-    container = "gzip" if start[:2] == _GZIP else "zstd" if start == _ZSTD else "plain"
-    return [_with_head(Source(text, status.st_size, b"", container, None, limits))]
+    if start == MAGIC:
+        return [_member(text, member, limits) for member in members_of(text)]
+    return [_with_head(Source(text, status.st_size, b"", _container(start) or "plain", None, limits))]
 
 
-def _with_head(source: Source) -> Source:
+def _container(start: bytes) -> str | None:
+    return "gzip" if start.startswith(GZIP) else "zstd" if start.startswith(ZSTD) else None
+
+
+def _member(path: str, member: Member, limits: Limits) -> Source:
+    """A file of an archive, which may be compressed itself; one that cannot be read at all has an empty head."""
+    size = max(member.packed_bytes or os.path.getsize(path) - member.start, 1)
+    source = _with_head(Source(path, size, b"", "zip", member.name, limits), may_be_empty=True)
+    packed = _container(source.head)
+    return (
+        source
+        if packed is None
+        else _with_head(replace(source, head=b"", container=packed), may_be_empty=True)
+    )
+
+
+def _with_head(source: Source, *, may_be_empty: bool = False) -> Source:
     head = bytearray()
     try:
         for block in source.blocks(HEAD_BYTES):
@@ -92,43 +99,11 @@ def _with_head(source: Source) -> Source:
             if len(head) >= HEAD_BYTES:
                 break
     except Damaged as error:
-        if not head:
+        if not head and not may_be_empty:
             raise InputError(f"{source.path} is a damaged {source.container} file: {error}.") from error
-    if not head:
+    if not head and not may_be_empty:
         raise InputError(f"{source.path} holds no data.", "The profiler may not have finished writing it.")
-    return Source(
-        source.path,
-        source.size_bytes,
-        bytes(head[:HEAD_BYTES]),
-        source.container,
-        source.member,
-        source.limits,
-    )
-
-
-def _members(path: str) -> list[tuple[str, int]]:
-    try:
-        with zipfile.ZipFile(path) as archive:
-            infos = [info for info in archive.infolist() if not info.is_dir()]
-    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
-        raise InputError(f"{path} is a damaged zip file: {error}.") from error
-    for info in infos:
-        parts = info.filename.replace("\\", "/").split("/")
-        if ".." in parts or parts[0] == "" or ":" in parts[0]:
-            raise InputError(
-                f"{path} holds a member that leads out of the archive: {info.filename!r}.",
-                "Unpack it yourself if you trust it.",
-            )
-        if info.flag_bits & 1:
-            raise InputError(f"{path} is encrypted.", "Unpack it first.")
-    wanted = [
-        (info.filename, max(info.compress_size, 1))
-        for info in infos
-        if info.file_size and not info.filename.startswith("__MACOSX/")
-    ]
-    if not wanted:
-        raise InputError(f"{path} is an archive without files.")
-    return wanted
+    return replace(source, head=bytes(head[:HEAD_BYTES]))
 
 
 def _limited(source: Source, blocks: Iterator[bytes]) -> Iterator[bytes]:
@@ -160,71 +135,24 @@ def _plain(source: Source, block_bytes: int, offset: int = 0) -> Iterator[bytes]
             yield block
 
 
+def _packed(source: Source) -> Iterator[bytes]:
+    """The content of the file, or of the archive's member, as it is stored."""
+    if source.member is None:
+        return _plain(source, BLOCK_BYTES)
+    return member_blocks(source.path, source.member, BLOCK_BYTES)
+
+
 def _gzip(source: Source, block_bytes: int) -> Iterator[bytes]:
-    """Several members may follow each other; zeros after the last one are padding, anything else is damage."""
-    with open(source.path, "rb") as file:
-        data = file.read(BLOCK_BYTES)
-        while data:
-            if not data.startswith(_GZIP):
-                raise Damaged("what follows the end of its gzip data is no gzip data")
-            inflate = zlib.decompressobj(wbits=31)
-            while not inflate.eof:
-                before = inflate.copy()
-                try:
-                    block = inflate.decompress(data, block_bytes)
-                except zlib.error as error:
-                    if block := _good_beginning(before, data):
-                        yield block
-                    raise Damaged(f"its gzip data is corrupt ({error})") from error
-                if block:
-                    yield block
-                data = inflate.unconsumed_tail
-                if not data and not inflate.eof:
-                    data = file.read(BLOCK_BYTES)
-                    if not data and not block:
-                        raise Damaged("its gzip data ends early")
-            data = (inflate.unused_data + file.read(BLOCK_BYTES)).lstrip(b"\0")
-            while not data and (more := file.read(BLOCK_BYTES)):
-                data = more.lstrip(b"\0")
-
-
-def _good_beginning(inflate: zlib._Decompress, data: bytes) -> bytes:
-    """What compressed data gives before the place where it is corrupt: an error costs all that one call would have given, so
-    the bytes go in one by one."""
-    found = bytearray()
-    for place in range(len(data)):
-        try:
-            found += inflate.decompress(data[place : place + 1])
-        except zlib.error:
-            break
-    return bytes(found)
+    return gzip_blocks(_packed(source), block_bytes)
 
 
 def _zstd(source: Source, block_bytes: int) -> Iterator[bytes]:
-    import pyarrow as pa
-
-    try:
-        with pa.input_stream(source.path, compression="zstd", buffer_size=BLOCK_BYTES) as stream:
-            while block := stream.read(block_bytes):
-                yield block
-    except (OSError, pa.ArrowException) as error:
-        raise Damaged(f"its zstd data is corrupt or ends early ({error})") from error
+    return zstd_blocks(lambda: _packed(source), block_bytes)
 
 
 def _zip(source: Source, block_bytes: int) -> Iterator[bytes]:
     assert source.member is not None
-    try:
-        with zipfile.ZipFile(source.path) as archive, archive.open(source.member) as stream:
-            # The checksum is compared here: zipfile would keep back the last block where it is wrong.
-            stream._expected_crc = None  # type: ignore[attr-defined]
-            checksum = 0
-            while block := stream.read(block_bytes):
-                checksum = zlib.crc32(block, checksum)
-                yield block
-            if checksum != archive.getinfo(source.member).CRC:
-                raise Damaged("its zip data is corrupt (wrong checksum)")
-    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError) as error:
-        raise Damaged(f"its zip data is corrupt or ends early ({error})") from error
+    return member_blocks(source.path, source.member, block_bytes)
 
 
 _BLOCKS: dict[str, Callable[[Source, int], Iterator[bytes]]] = {

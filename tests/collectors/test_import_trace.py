@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -215,3 +216,19 @@ def test_ranks_as_traces_say_them(said: str, rank: int, tmp_path: Path) -> None:
     assert report.ranks == [rank]
     kinds = RunReader(report.directory).read("health")["kind"].to_pylist()
     assert ("rank_not_used" in kinds) == (rank == 0)
+
+
+def test_a_member_that_cannot_be_read_at_all_costs_only_itself(tmp_path: Path) -> None:
+    path = tmp_path / "ranks.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for rank in (0, 1):
+            archive.writestr(f"rank{rank}.json", text(count=400))
+        second = archive.getinfo("rank1.json").header_offset
+    data = bytearray(path.read_bytes())
+    data[second + 40 : second + 60] = b"\xff" * 20
+    path.write_bytes(data)
+    report = import_trace(path, tmp_path / "run")
+    assert (report.ranks, report.exit_code) == ([0], 4)
+    ((name, reason),) = report.skipped
+    assert name == f"{path}:rank1.json"
+    assert "damaged" in reason

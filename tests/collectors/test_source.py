@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import gzip
+import io
 import os
+import random
 import stat
+import warnings
 import zipfile
 from pathlib import Path
 
@@ -182,3 +185,145 @@ def test_a_wrong_checksum_in_a_zip_costs_no_content(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes().replace(checksum, b"abcd"))
     (source,) = open_source(path)
     assert drained(source, "wrong checksum") == TEXT
+
+
+def drained_of(path: Path) -> list[tuple[str, bytes, bool]]:
+    """Every source in a file: name, what can be read, whether it is damaged."""
+    found = []
+    for source in open_source(path):
+        got, damaged = bytearray(), False
+        try:
+            for block in source.blocks(1 << 14):
+                got.extend(block)
+        except Damaged:
+            damaged = True
+        found.append((source.name, bytes(got), damaged))
+    return found
+
+
+NOISE = random.Random(5).randbytes(300_000).hex().encode()
+
+
+def test_a_zstd_frame_with_a_wrong_checksum_costs_no_content(tmp_path: Path) -> None:
+    path = tmp_path / "t.zst"
+    framed = bytearray.fromhex("28b52ffd248c750000386e6575726f6e2001000251c508522cf25b")
+    path.write_bytes(framed)
+    assert drained_of(path) == [("t.zst", b"neuron " * 20, False)]
+    framed[-1] ^= 0xFF
+    path.write_bytes(framed)
+    assert drained_of(path) == [("t.zst", b"neuron " * 20, True)]
+    path.write_bytes(zstd(TEXT) + framed)
+    assert drained_of(path) == [("t.zst", TEXT + b"neuron " * 20, True)]
+
+
+@pytest.mark.parametrize("number", [1, 2, 4])
+def test_a_corrupt_zstd_block_costs_what_follows_only(number: int, tmp_path: Path) -> None:
+    data = bytearray(zstd(NOISE))
+    place = 6
+    for _ in range(number):
+        place += 3 + (int.from_bytes(data[place : place + 3], "little") >> 3)
+    data[place] |= 6  # a kind of block that does not exist
+    path = tmp_path / "t.zst"
+    path.write_bytes(data)
+    ((_, got, damaged),) = drained_of(path)
+    assert damaged
+    assert got == NOISE[: number * (128 << 10)]
+
+
+@pytest.mark.parametrize("place", [0.2, 0.5, 0.8])
+@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+def test_a_corrupt_zip_member_costs_what_follows_in_it_only(
+    place: float, method: int, tmp_path: Path
+) -> None:
+    path = tmp_path / "t.zip"
+    with zipfile.ZipFile(path, "w", method) as archive:
+        archive.writestr("a.json", NOISE)
+        archive.writestr("b.json", TEXT)
+        size = archive.getinfo("a.json").compress_size
+    data = bytearray(path.read_bytes())
+    hit = int(size * place)
+    data[hit : hit + 200] = b"\xff" * 200
+    path.write_bytes(data)
+    (name, got, damaged), second = drained_of(path)
+    assert (name, damaged) == ("a.json", True)
+    good = int(len(NOISE) * place) - 2000
+    assert got[:good] == NOISE[:good]
+    assert second == ("b.json", TEXT, False)
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_zip_without_its_directory_gives_its_files(streamed: bool, tmp_path: Path) -> None:
+    class Pipe(io.BytesIO):
+        def seekable(self) -> bool:
+            return not streamed
+
+        def seek(self, *args: int) -> int:
+            if streamed:
+                raise io.UnsupportedOperation
+            return super().seek(*args)
+
+        def tell(self) -> int:
+            if streamed:
+                raise io.UnsupportedOperation
+            return super().tell()
+
+    file = Pipe()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in ("a.json", "b.json", "c.json"):
+            archive.writestr(name, TEXT + name.encode())
+    data = file.getvalue()
+    path = tmp_path / "t.zip"
+    path.write_bytes(data[: data.index(b"PK\x01\x02")])
+    found = drained_of(path)
+    assert [each[:2] for each in found] == [(n, TEXT + n.encode()) for n in ("a.json", "b.json", "c.json")]
+    assert [each[2] for each in found] == [False, False, True]
+    path.write_bytes(data[: data.index(b"c.json") + 60])
+    found = drained_of(path)
+    assert [each[0] for each in found] == ["a.json", "b.json", "c.json"]
+    assert found[2][2]
+    assert TEXT.startswith(found[2][1])
+
+
+def test_two_files_of_one_name_are_two_sources(tmp_path: Path) -> None:
+    path = tmp_path / "t.zip"
+    with zipfile.ZipFile(path, "w") as archive, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        archive.writestr("a.json", TEXT)
+        archive.writestr("a.json", TEXT + b"2")
+    assert drained_of(path) == [("a.json", TEXT, False), ("a.json#2", TEXT + b"2", False)]
+
+
+def test_compressed_files_in_a_zip_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "t.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("a.json.gz", gzip.compress(TEXT))
+        archive.writestr("b.json.zst", zstd(TEXT))
+        archive.writestr("c.json.gz", gzip.compress(TEXT)[:-300])
+    (first, second, third) = drained_of(path)
+    assert first == ("a.json.gz", TEXT, False)
+    assert second == ("b.json.zst", TEXT, False)
+    assert third[2]
+    assert TEXT.startswith(third[1])
+
+
+def test_a_link_in_a_zip_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "t.zip"
+    info = zipfile.ZipInfo("a.json")
+    info.external_attr = (stat.S_IFLNK | 0o777) << 16
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr(info, "/etc/passwd")
+    with pytest.raises(InputError, match="symbolic link"):
+        open_source(path)
+
+
+def test_gzip_members_up_to_the_damaged_one(tmp_path: Path) -> None:
+    path = tmp_path / "t.gz"
+    first, second = gzip.compress(TEXT), bytearray(gzip.compress(NOISE))
+    second[len(second) // 2 : len(second) // 2 + 100] = b"\xff" * 100
+    path.write_bytes(first + bytes(second) + first)
+    ((_, got, damaged),) = drained_of(path)
+    assert damaged
+    assert got.startswith(TEXT + NOISE[: len(NOISE) // 2 - 4000])
+    for cut in range(1, 9):
+        path.write_bytes(first + first[:-cut])
+        assert drained_of(path) == [("t.gz", TEXT + TEXT, True)]
