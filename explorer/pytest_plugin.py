@@ -112,9 +112,11 @@ class ProfiledTest:
 
 
 def _sentence(finding: Finding) -> str:
+    from explorer.model.saving_text import saving_text
+
     line = finding.lines[0] if finding.lines else None
     place = f" at {line.file}:{line.line} `{line.code}`" if line else ""
-    saves = f"; saves {finding.saving_share:.1%} of the step" if finding.saves_time else ""
+    saves = f"; saves {saving_text(finding, trim=True)}" if finding.saves_time else ""
     return f"{finding.rule} ({finding.severity}): {finding.title}{place}{saves}. {finding.advice}"
 
 

@@ -115,6 +115,7 @@ def _find(context: RuleContext, asked: Sequence[Rule], replay: Replay | None) ->
     notices = [candidate for candidate in candidates if candidate.draft.notice]
     kept = _without_symptoms([candidate for candidate in candidates if not candidate.draft.notice])
     findings = _with_notices(_finished(kept, context, step_ns, health), notices, context, step_ns)
+    said = {caveat for finding in findings for caveat in finding.caveats}
     return Findings(
         run=reader.directory,
         step_ns=step_ns,
@@ -124,6 +125,7 @@ def _find(context: RuleContext, asked: Sequence[Rule], replay: Replay | None) ->
         not_checked=tuple(not_checked),
         health=health,
         recorded_step_ns=scope.mean_ns,
+        doubts=tuple(doubt for doubt in (context.contended, _one_rank(context)) if doubt in said),
     )
 
 
@@ -289,9 +291,7 @@ def _finished(
         if contended:
             caveats.append(contended)
         if "ranks" in context.has and "ranks" not in candidate.rule.needs:
-            caveats.append(
-                f"Of all ranks, only rank {context.scope.rank}, the slowest, was looked at for this."
-            )
+            caveats.append(_one_rank(context))
         found.append(
             Finding(
                 id=f"{candidate.rule.name}/{_key(candidate, lines)}",
@@ -311,6 +311,12 @@ def _finished(
             )
         )
     return _unique(found)
+
+
+def _one_rank(context: RuleContext) -> str:
+    return (
+        f"Only rank {context.scope.rank}, the slowest, was looked at; rules that compare ranks look at all."
+    )
 
 
 def _worded(evidence: Evidence, scope: StepScope) -> Evidence:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -35,7 +36,7 @@ def command(
     """What costs most, which line it is, what to do about it, and what that would save, worst first.
 
     Times are per step: the median complete step of the slowest rank. A saving is a prediction: replay comes from
-    replaying the step without the cost, bound is the most it can be. What could not be checked is listed with the reason.
+    replaying the step without the cost; a bound is the most it can be. What could not be checked is listed with the reason.
     """
     from explorer.analysis.rule_settings import parsed
     from explorer.cli.output import print_json
@@ -58,6 +59,7 @@ def print_findings(findings: Findings, *, limit: int = 10, evidence: bool = Fals
     """Print findings worst first, then what could not be checked and what makes the answer doubtful."""
     from rich.text import Text
 
+    from explorer.analysis.unchecked import unchecked
     from explorer.cli import units
     from explorer.cli.table import console, print_hanging
 
@@ -67,10 +69,12 @@ def print_findings(findings: Findings, *, limit: int = 10, evidence: bool = Fals
     ranks = f", {findings.ranks} ranks" if findings.ranks > 1 else ""
     count = f"{len(findings)} finding{'' if len(findings) == 1 else 's'}"
     out.print(Text(f"{count}  {step} ({steps}{ranks})", style="bold"), soft_wrap=True)
+    for doubt in findings.doubts:
+        print_hanging(Text("but  ", style="yellow"), doubt, to=out)
     shown = findings[:limit] if limit else findings[:]
     for number, finding in enumerate(shown, 1):
         out.print()
-        _print_one(out, number, finding, evidence)
+        _print_one(out, number, finding, findings.own_caveats(finding), evidence)
     if not findings.findings:
         print_hanging(
             "  ", "No bottleneck was found: nothing that was checked would save 0.5 % of the step.", to=out
@@ -80,42 +84,31 @@ def print_findings(findings: Findings, *, limit: int = 10, evidence: bool = Fals
         out.print(Text(f"{len(findings) - len(shown)} more: --limit 0", style="dim"))
     if findings.not_checked:
         out.print(Text("Not checked", style="bold"))
-        reasons: dict[str, list[str]] = {}
-        for item in findings.not_checked:
-            reasons.setdefault(item.reason, []).append(item.rule)
-        for reason, rules in reasons.items():
-            # Whole families of rules lack the same input; --json lists every one.
-            more = f" and {len(rules) - _RULES} more" if len(rules) > _RULES + 1 else ""
-            names = ", ".join(rules[:_RULES] if more else rules)
-            print_hanging("  - ", Text.assemble(reason, (f": {names}{more}", "dim")), to=out)
+        for group in unchecked(findings.not_checked):
+            # Many rules of one kind are a number; --json lists every one.
+            names = f" ({', '.join(group.rules)})" if len(group.rules) <= _RULES else ""
+            print_hanging("  - ", Text.assemble(group.sentence, (names, "dim")), to=out)
     for row in findings.health:
         if row["severity"] != "info":
             print_hanging(Text(f"{row['severity']:<7}  ", style="yellow"), row["message"], to=out)
 
 
-def _print_one(out: Console, number: int, finding: Finding, evidence: bool) -> None:
+def _print_one(out: Console, number: int, finding: Finding, caveats: Sequence[str], evidence: bool) -> None:
     from rich.text import Text
 
     from explorer.cli import units
     from explorer.cli.table import print_hanging
+    from explorer.model.saving_text import saving_text
 
     style = SEVERITY_STYLES.get(finding.severity, "")
     lead = Text.assemble(f"{number:>2} ", (f"{finding.severity:<6} ", style))
     print_hanging(lead, Text(finding.title, style="bold"), to=out)
-    saving = finding.saving
-    up_to = "up to " if saving.basis == "bound" else ""
-    spread = (
-        f", {units.duration(saving.low)} to {units.duration(saving.high)}" if saving.low < saving.high else ""
-    )
     if finding.saves_time:
         print_hanging(
             f"{_INDENT}  saves  ",
             Text.assemble(
-                (
-                    f"{up_to}{units.duration(saving.expected)} of {finding.whole} ({units.share(finding.saving_share)})",
-                    style,
-                ),
-                (f"  {saving.basis}{spread}; confidence {finding.confidence}", "dim"),
+                (saving_text(finding), style),
+                (f"  {finding.saving.basis}; confidence {finding.confidence}", "dim"),
             ),
             to=out,
         )
@@ -130,5 +123,5 @@ def _print_one(out: Console, number: int, finding: Finding, evidence: bool) -> N
         print_hanging(Text(f"{_INDENT}  seen   ", style="dim"), Text(item.statement, style="dim"), to=out)
         if evidence:
             print_hanging(Text(f"{_INDENT}  sql    ", style="dim"), Text(item.sql, style="dim"), to=out)
-    for caveat in finding.caveats:
+    for caveat in caveats:
         print_hanging(Text(f"{_INDENT}  but    ", style="dim"), Text(caveat, style="dim"), to=out)

@@ -124,6 +124,8 @@ class Findings(Sequence[Finding]):
     health: tuple[dict[str, Any], ...] = field(default=())
     recorded_step_ns: int = 0
     """Mean step in scope as recorded, with recording and interruptions: what numbers of evidence are parts of"""
+    doubts: tuple[str, ...] = ()
+    """Caveats that come from the run and not from a finding: said once; in JSON they stand with each finding they touch"""
 
     def __len__(self) -> int:
         return len(self.findings)
@@ -137,6 +139,10 @@ class Findings(Sequence[Finding]):
 
     def __iter__(self) -> Iterator[Finding]:
         return iter(self.findings)
+
+    def own_caveats(self, finding: Finding) -> tuple[str, ...]:
+        """A finding's caveats but for the `doubts` of all."""
+        return tuple(caveat for caveat in finding.caveats if caveat not in self.doubts)
 
     def to_dict(self) -> dict[str, Any]:
         """The whole document of `bottlenecks --json`."""

@@ -5,12 +5,16 @@ from __future__ import annotations
 import csv
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from explorer.analysis.rule import NEEDS
+from explorer.analysis.run import open_run
 from explorer.cli import main as cli
+from explorer.model.finding import Findings, NotChecked, Saving
 from tests.cli.small_run import MS, write_small_run
 
 READING = [
@@ -128,6 +132,23 @@ def test_bottlenecks(run: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert worst["evidence"][0]["sql"].split()[0] not in out
     assert "sql " in printed(capsys, "bottlenecks", run, "--evidence")
     assert len(document(capsys, "bottlenecks", run, "--limit", "1")["findings"]) == 1
+
+
+def test_a_bound_and_a_doubt_of_the_run(run: str, capsys: pytest.CaptureFixture[str]) -> None:
+    from explorer.cli.bottlenecks import print_findings
+
+    with open_run(run) as opened:
+        first = opened.bottlenecks()[0]
+    saving = Saving(1 * MS, 2 * MS, 3 * MS, "bound")
+    found = replace(first, saving=saving, saving_share=0.2, caveats=("Own.", "Of the run."))
+    missing = tuple(NotChecked(f"rule_{n}", NEEDS["kernels" if n else "device"]) for n in range(5))
+    print_findings(Findings(run, 10 * MS, 2, 1, (found, found), missing, doubts=("Of the run.",)))
+    out = capsys.readouterr().out
+    assert out.count("saves  at most 3.00 ms of each step (expected 2.00 ms, 20.0 %)  bound; confidence") == 2
+    assert out.splitlines()[1] == "but  Of the run."
+    assert out.count("Of the run.") == 1
+    assert out.count("but    Own.\n") == 2
+    assert "  - 5 rules need a device: none in this run\n" in out
 
 
 def test_source_file(run: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
+from explorer.analysis.rule import NEEDS
 from explorer.analysis.run import Run, open_run
 from explorer.cli.main import main
+from explorer.model.finding import Findings, NotChecked, Saving
 from explorer.report.html import html_report
 from explorer.report.html.figures import roofline_figure
+from explorer.report.html.findings_section import findings_section
 from explorer.report.html.markup import Markup, json_script, tag, text
 from explorer.report.markdown import markdown_report
 from explorer.store.writer import RunWriter
@@ -193,6 +197,40 @@ def test_markdown_names_the_line(run: Run) -> None:
     out = markdown_report(run)
     assert "### What to change" in out
     assert "`train.py:9` `loss.item()`" in out
+
+
+def _told(run: Run) -> Findings:
+    """Two findings that share a doubt of the run."""
+    first = run.bottlenecks()[0]
+    doubt = "Other programs used the processor."
+    advice = "Use `a_b[i] | c` and torch.optim.AdamW(..., fused=True), not 2 * n."
+    found = replace(first, advice=advice, caveats=("Own.", doubt), saving=Saving(1000, 2000, 3000, "bound"))
+    missing = (NotChecked("copies", NEEDS["device"]), NotChecked("dma", NEEDS["neuron"]))
+    return Findings(run.directory, 10_000, 2, 1, (found, replace(found, id="x/2")), missing, doubts=(doubt,))
+
+
+def test_markdown_shows_code_doubts_and_what_is_missing(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = _told(run)
+    monkeypatch.setattr(Run, "bottlenecks", lambda self: told)
+    out = markdown_report(run)
+    share = f"{100 * told[0].saving_share:.1f} %"
+    assert f"saves at most 3 µs of each step (expected 2 µs, {share})." in out
+    assert (
+        out.count("   - Do: Use `a_b[i] | c` and `torch.optim.AdamW(..., fused=True)`, not 2 \\* n.\n") == 2
+    )
+    assert out.count("Other programs used the processor.") == 1
+    assert out.count("   - But: Own.\n") == 2
+    assert "- 2 rules need a device: none in this run\n" in out
+
+
+def test_the_page_says_shared_doubts_once_and_groups_what_is_missing(run: Run) -> None:
+    section = findings_section(_told(run), lambda file: None)
+    assert section.count("Other programs used the processor.") == 1
+    assert section.count("<b>But: </b>Own.</p>") == 2
+    assert "Saves at most 3 µs of each step (expected 2 µs" in section
+    assert " to 3 µs" not in section
+    assert "<li>2 rules need a device: none in this run<div" in section
+    assert "<code>a_b[i] | c</code>" in section
 
 
 def test_the_verb_writes_files_and_says_where(

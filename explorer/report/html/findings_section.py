@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from explorer.analysis.phrase import duration_text
 from explorer.analysis.source_view import CodeFile
+from explorer.analysis.unchecked import unchecked
 from explorer.model.finding import Finding, FindingLine, Findings
-from explorer.report.html.markup import Markup, join, section, tag
+from explorer.model.saving_text import saving_text
+from explorer.report.html.markup import Markup, join, section, tag, with_code
 
 CONTEXT_LINES = 4
 
@@ -17,15 +19,21 @@ def findings_section(findings: Findings, code_of: Callable[[str], CodeFile | Non
     if not len(findings):
         body = tag("p", "No rule found anything worth changing in this run.", class_="empty")
     else:
-        body = join(*(_card(number, finding, code_of) for number, finding in enumerate(findings, 1)))
-    note = "Worst first. A saving is what a step would be shorter by, predicted by replaying the run's dependency graph, or at most (a bound)."
-    return section("findings", "What to change", body, _not_checked(findings), note=note)
+        body = join(
+            *(
+                _card(number, finding, findings.own_caveats(finding), code_of)
+                for number, finding in enumerate(findings, 1)
+            )
+        )
+    note = "Worst first. A saving is what a step would be shorter by: predicted by replaying the run's dependency graph, or a bound, the most it can be."
+    doubts = [tag("p", tag("b", "But: "), with_code(doubt), class_="doubt") for doubt in findings.doubts]
+    return section("findings", "What to change", *doubts, body, _not_checked(findings), note=note)
 
 
-def _card(number: int, finding: Finding, code_of: Callable[[str], CodeFile | None]) -> Markup:
-    saving = finding.saving
-    basis = "predicted by replay" if saving.basis == "replay" else "at most"
-    span = f"{duration_text(saving.low)} to {duration_text(saving.high)}"
+def _card(
+    number: int, finding: Finding, caveats: Sequence[str], code_of: Callable[[str], CodeFile | None]
+) -> Markup:
+    basis = "predicted by replay" if finding.saving.basis == "replay" else "a bound, not a prediction"
     return tag(
         "article",
         tag(
@@ -35,17 +43,15 @@ def _card(number: int, finding: Finding, code_of: Callable[[str], CodeFile | Non
         ),
         tag(
             "p",
-            tag(
-                "b", f"Saves {duration_text(saving.expected)} of {finding.whole} ({finding.saving_share:.1%})"
-            ),
-            f" — {basis}, {span}; confidence {finding.confidence}.",
+            tag("b", f"Saves {saving_text(finding, trim=True)}"),
+            f" — {basis}; confidence {finding.confidence}.",
         )
         if finding.saves_time
         else tag("p", f"It speaks of no time; confidence {finding.confidence}."),
         *(_excerpt(line, code_of(line.file)) for line in finding.lines[:2]),
-        tag("p", tag("b", "Do: "), finding.advice),
-        *(tag("p", tag("b", "Seen: "), item.statement) for item in finding.evidence),
-        tag("p", tag("b", "But: "), " ".join(finding.caveats)) if finding.caveats else "",
+        tag("p", tag("b", "Do: "), with_code(finding.advice)),
+        *(tag("p", tag("b", "Seen: "), with_code(item.statement)) for item in finding.evidence),
+        tag("p", tag("b", "But: "), with_code(" ".join(caveats))) if caveats else "",
         tag("p", tag("b", "Explains also: "), "; ".join(finding.symptoms)) if finding.symptoms else "",
         tag(
             "details",
@@ -84,5 +90,10 @@ def _excerpt(line: FindingLine, code: CodeFile | None) -> Markup:
 def _not_checked(findings: Findings) -> Markup:
     if not findings.not_checked:
         return Markup("")
-    rows = [tag("li", tag("b", item.rule), f": {item.reason}") for item in findings.not_checked]
-    return tag("details", tag("summary", f"{len(rows)} rules could not be checked"), tag("ul", *rows))
+    groups = [
+        tag("li", group.sentence, tag("div", ", ".join(group.rules), class_="note"))
+        for group in unchecked(findings.not_checked)
+    ]
+    count = len(findings.not_checked)
+    title = f"{count} rule{'' if count == 1 else 's'} could not be checked"
+    return tag("details", tag("summary", title), tag("ul", *groups))

@@ -7,6 +7,8 @@ import json
 import re
 from typing import Any
 
+from explorer.report.code_in_text import pieces
+
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
@@ -41,6 +43,11 @@ def tag(name: str, *children: object, **attributes: object) -> Markup:
 def join(*children: object) -> Markup:
     """Elements one after another."""
     return Markup("".join(text(child) for child in children))
+
+
+def with_code(sentence: str) -> Markup:
+    """A sentence whose code is marked as such."""
+    return join(*(tag("code", piece) if is_code else piece for piece, is_code in pieces(sentence)))
 
 
 def json_script(identity: str, data: Any) -> Markup:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from explorer.analysis.phrase import duration_text
+from explorer.model.saving_text import saving_text
 
 if TYPE_CHECKING:
     from explorer.analysis.run import Run
@@ -38,6 +38,6 @@ def findings_text(run: Run) -> str:
     lines = []
     for finding in findings:
         place = f" `{finding.lines[0].file}:{finding.lines[0].line}`" if finding.lines else ""
-        saves = f"saves {duration_text(finding.saving.expected)} per step. " if finding.saves_time else ""
+        saves = f"saves {saving_text(finding, trim=True)}. " if finding.saves_time else ""
         lines.append(f"- **{finding.title}**{place} ({finding.severity}): {saves}{finding.advice}")
     return "\n".join(lines)
