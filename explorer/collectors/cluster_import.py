@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from explorer.collectors import import_trace as one_machine
+from explorer.collectors.claimed_folder import scratch_path
 from explorer.collectors.import_trace import ImportReport
 from explorer.collectors.input_files import Inputs, find_inputs, natural_order
 from explorer.collectors.kineto.merged import holds_ranks, ranks_named
@@ -62,7 +63,7 @@ def import_on_cluster(
         raise UsageError("There is nothing to import.", "Name a trace, or a directory of them.")
     with new_run(directory, add=options.add) as place:
         held = finished_ranks(place.building) if options.add else set()
-        with tempfile.TemporaryDirectory(prefix="neuron-explorer-") as folder:
+        with scratch_path() as folder:
             tasks, skipped, size_bytes = _plan(paths, options, folder, held)
         report = ImportReport(place.directory, skipped=skipped)
         report.skipped += [
@@ -215,7 +216,7 @@ def _local(path: str) -> Iterator[str]:
         return
     import fsspec
 
-    with tempfile.TemporaryDirectory(prefix="neuron-explorer-") as folder:
+    with scratch_path() as folder:
         local = os.path.join(folder, path.rsplit("/", 1)[-1])
         with fsspec.open(path, "rb") as remote, open(local, "wb") as file:
             shutil.copyfileobj(remote, file, 1 << 20)

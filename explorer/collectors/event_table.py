@@ -7,13 +7,13 @@ stays in memory, about 50 bytes an event. `finish` finds parents, self time, res
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from explorer.collectors.claimed_folder import ClaimedFolder, scratch_folder
 from explorer.collectors.kineto.phases import PHASES, phase_of_name, phases
 from explorer.collectors.nesting import Int64s, nearest, nest
 from explorer.collectors.track_table import TrackTable
@@ -74,7 +74,7 @@ class EventTable:
         self._rows: list[dict[str, Any]] = []
         self._batches: list[pa.RecordBatch | str] = []
         self._held = 0
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._folder: ClaimedFolder | None = None
         self._skeleton: dict[str, list[np.ndarray[Any, Any]]] = {}
         self._words = Words()
         self._phases: dict[tuple[str, str], int] = {}
@@ -192,11 +192,11 @@ class EventTable:
         if self._held <= self._limit:
             return
         if self._folder is None:
-            self._folder = tempfile.TemporaryDirectory(prefix="neuron-explorer-")
+            self._folder = scratch_folder()
         for place, held in enumerate(self._batches):
             if isinstance(held, str):
                 continue
-            path = os.path.join(self._folder.name, f"{place}.arrow")
+            path = os.path.join(self._folder.path, f"{place}.arrow")
             with pa.OSFile(path, "wb") as file, pa.ipc.new_file(file, held.schema) as sink:
                 sink.write_batch(held)
             self._batches[place] = path
@@ -265,7 +265,7 @@ class EventTable:
         forward = np.fromiter(self.forward.values(), np.int64, len(self.forward))
         self._write_edges(forward, backward, "forward_backward")
         if self._folder is not None:
-            self._folder.cleanup()
+            self._folder.remove()
         return int((bones["track"] >= 0).sum())
 
     def _carriers(self, site: Int64s, parent: Int64s) -> tuple[Int64s, np.ndarray[Any, Any]]:

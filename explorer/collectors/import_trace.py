@@ -8,7 +8,6 @@ import importlib
 import itertools
 import os
 import shutil
-import tempfile
 import threading
 import time
 from collections.abc import Collection, Iterable
@@ -16,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from types import ModuleType
 from typing import TYPE_CHECKING
 
+from explorer.collectors.claimed_folder import scratch_path
 from explorer.collectors.input_files import Inputs, find_inputs
 from explorer.collectors.new_run import finished_ranks, new_run, url_of
 from explorer.collectors.options import DEFAULTS, ImportOptions, Progress
@@ -127,7 +127,7 @@ def import_trace(
     inputs = find_inputs(paths, options.limits)
     items = _pair(_recognise(inputs))
     with (
-        tempfile.TemporaryDirectory(prefix="neuron-explorer-ranks-") as scratch,
+        scratch_path() as scratch,
         new_run(directory, add=options.add) as place,
     ):
         if options.rank is None:

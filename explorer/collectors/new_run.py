@@ -5,17 +5,20 @@ from __future__ import annotations
 import errno
 import itertools
 import os
-import shutil
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from explorer.collectors.claimed_folder import ClaimedFolder, remove_abandoned
 from explorer.model.errors import UsageError
 from explorer.store.location import Location
 from explorer.store.reader import RunReader, is_run
 
 _TAKEN = (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR, errno.EISDIR)
 _numbers = itertools.count()
+UNFINISHED = re.compile(r"\..+\.\d+-\d+\.importing", re.DOTALL)
+"""Names of the folders in which runs are being built"""
 
 
 @dataclass
@@ -51,7 +54,7 @@ def finished_ranks(location: Location) -> set[int]:
 @contextmanager
 def new_run(directory: str | os.PathLike[str], *, add: bool = False) -> Iterator[NewRun]:
     """A place for a new run; NAME-2, NAME-3 ... where NAME holds one. A local run appears whole when the block ends, and not
-    at all when it fails; on an object store ranks appear one by one.
+    at all when it fails; on an object store ranks appear one by one. What killed imports have left beside it is removed.
 
     With `add` it is the run that is there: its ranks stay as they are, and new ones appear one by one.
 
@@ -64,16 +67,18 @@ def new_run(directory: str | os.PathLike[str], *, add: bool = False) -> Iterator
         yield NewRun(there, there)
         return
     target = _free_target(directory)
-    building = _building_place(target)
-    place = NewRun(target, building)
+    if not target.is_local:
+        yield NewRun(target, target)
+        return
+    folder = _building_place(target)
+    place = NewRun(target, Location(folder.path))
     try:
         yield place
-        if building != target:
-            place.target = _take_name(building, target, Location.of(directory))
+        place.target = _take_name(place.building, target, Location.of(directory))
     except BaseException:
-        if building != target:
-            shutil.rmtree(building.root, ignore_errors=True)
+        folder.remove()
         raise
+    folder.release()
 
 
 def url_of(location: Location) -> str:
@@ -121,17 +126,23 @@ def _holds_run(candidate: Location) -> bool:
     return candidate.exists("manifests")
 
 
-def _building_place(target: Location) -> Location:
-    if not target.is_local:
-        return target
+def _building_place(target: Location) -> ClaimedFolder:
     parent, name = os.path.split(target.root)
-    place = os.path.join(parent, f".{name}.{os.getpid()}-{next(_numbers)}.importing")
-    shutil.rmtree(place, ignore_errors=True)
+    remove_abandoned(parent, UNFINISHED)
+
+    def make() -> str:
+        while True:
+            place = os.path.join(parent, f".{name}.{os.getpid()}-{next(_numbers)}.importing")
+            try:
+                os.makedirs(place)
+            except FileExistsError:
+                continue
+            return place
+
     try:
-        os.makedirs(place)
+        return ClaimedFolder(make)
     except OSError as error:
         raise UsageError(
             f"Cannot write the run to {target.root}: {error.strerror or error}.",
             "Choose another directory with -o.",
         ) from error
-    return Location(place)

@@ -12,11 +12,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import explorer
+from explorer.collectors.claimed_folder import remove_abandoned
+from explorer.collectors.new_run import UNFINISHED
 from explorer.collectors.options import Progress
 from explorer.model.errors import UsageError
 from explorer.model.schema import SCHEMA_VERSION
 from explorer.store.reader import is_run
 
+_SETTLED_NS = 2_000_000_000
+"""A file changed less than this before it was read may change again without its times showing it."""
 VARIABLE = "NEURON_EXPLORER_CACHE"
 IMPORT_VERSION = 2
 """Raised whenever an importer gives other rows for the same input."""
@@ -94,10 +98,18 @@ class RunCache:
         return sorted(result, key=lambda entry: -entry.used_ns)
 
     def clear(self) -> tuple[int, int]:
-        """Remove every cached run; how many there were, and the bytes freed."""
+        """Remove every cached run and what killed imports have left; how many runs there were, and the bytes freed.
+
+        Runs that other processes are importing just now stay.
+        """
         entries = self.entries()
-        freed = sum(entry.size_bytes for entry in entries)
-        shutil.rmtree(self._runs, ignore_errors=True)
+        before = _size(self._runs)
+        for entry in entries:
+            shutil.rmtree(entry.directory, ignore_errors=True)
+        remove_abandoned(self._runs, UNFINISHED)
+        freed = before - _size(self._runs)
+        with contextlib.suppress(OSError):
+            os.rmdir(self._runs)
         with contextlib.suppress(OSError):
             os.remove(self._seen)
         return len(entries), freed
@@ -144,24 +156,33 @@ class RunCache:
 
 
 def _content(path: str, seen: dict[str, Any]) -> str:
-    """SHA-256 of a file, from memory where neither size, time of change nor inode have changed since."""
+    """SHA-256 of a file, from memory where neither size, times of change nor inode have changed since, and these tell."""
     from explorer.model.errors import InputError
 
     try:
-        status = os.stat(path)
-        stamp = [status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino]
+        stamp = _stamp(path)
         known = seen.get(os.path.abspath(path))
         if isinstance(known, list) and known[:4] == stamp:
             return str(known[4])
         with open(path, "rb") as file:
+            now = time.time_ns()
             value = hashlib.file_digest(file, "sha256").hexdigest()
+        settled = now - max(stamp[1], stamp[2]) > _SETTLED_NS and _stamp(path) == stamp
     except OSError as error:
         what = (
             "does not exist" if isinstance(error, FileNotFoundError) else f"cannot be read: {error.strerror}"
         )
         raise InputError(f"{path} {what}.", "Check the path.") from error
-    seen[os.path.abspath(path)] = [*stamp, value]
+    if settled:
+        seen[os.path.abspath(path)] = [*stamp, value]
+    else:
+        seen.pop(os.path.abspath(path), None)
     return value
+
+
+def _stamp(path: str) -> list[int]:
+    status = os.stat(path)
+    return [status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino]
 
 
 def _size(directory: str) -> int:

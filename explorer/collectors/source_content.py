@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from explorer.collectors.claimed_folder import scratch_path
 from explorer.collectors.source import Damaged, Source
 from explorer.model.errors import InputError
 
@@ -50,7 +50,7 @@ def plain_file(source: Source) -> Iterator[tuple[str, str | None]]:
     if source.container == "plain":
         yield source.path, None
         return
-    with tempfile.TemporaryDirectory(prefix="neuron-explorer-") as folder:
+    with scratch_path() as folder:
         path = os.path.join(folder, "content")
         damage = None
         with open(path, "wb") as file:

@@ -5,6 +5,12 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -12,6 +18,7 @@ from typing import Any
 import pytest
 
 from explorer.cli.main import main
+from explorer.collectors import run_cache
 from explorer.collectors.import_trace import cached_run, import_trace
 from explorer.collectors.kineto import reading
 from explorer.collectors.new_run import new_run
@@ -185,8 +192,9 @@ def test_damaged_gzip_is_imported_and_said(tmp_path: Path) -> None:
 
 def test_two_imports_at_once_into_one_directory(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text(text())
+    made = import_trace(tmp_path / "a.json", tmp_path / "made").directory
     with new_run(tmp_path / "run") as place:
-        import_trace(tmp_path / "a.json", place.building.root)
+        shutil.copytree(made, place.building.root, dirs_exist_ok=True)
         first = import_trace(tmp_path / "a.json", tmp_path / "run")
         with new_run(tmp_path / "run") as other:
             os.makedirs(os.path.join(other.building.root, "manifests"))
@@ -195,7 +203,7 @@ def test_two_imports_at_once_into_one_directory(tmp_path: Path) -> None:
         "run-2",
         "run-3",
     ]
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.json", "run", "run-2", "run-3"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.json", "made", "run", "run-2", "run-3"]
 
 
 @pytest.mark.parametrize("rank", [-1, 1 << 31, 99_999_999_999])
@@ -232,3 +240,82 @@ def test_a_member_that_cannot_be_read_at_all_costs_only_itself(tmp_path: Path) -
     ((name, reason),) = report.skipped
     assert name == f"{path}:rank1.json"
     assert "damaged" in reason
+
+
+KILLED = """
+import os, signal, sys
+from explorer.collectors.claimed_folder import scratch_folder
+from explorer.collectors.new_run import new_run
+with new_run(sys.argv[1]) as place:
+    scratch = scratch_folder()
+    for folder in (place.building.root, scratch.path):
+        with open(os.path.join(folder, "part.parquet"), "wb") as file:
+            file.write(b"half")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def killed_import(target: Path, temporary: Path) -> None:
+    """An import into `target` that is killed in the middle."""
+    environment = {**os.environ, "TMPDIR": str(temporary)}
+    done = subprocess.run([sys.executable, "-c", KILLED, str(target)], env=environment, check=False)
+    assert done.returncode == -signal.SIGKILL
+
+
+def test_what_a_killed_import_left_goes_with_the_next_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs, temporary = tmp_path / "runs", tmp_path / "tmp"
+    runs.mkdir()
+    temporary.mkdir()
+    (tmp_path / "a.json").write_text(text())
+    killed_import(runs / "run", temporary)
+    assert [path.name.endswith(".importing") for path in runs.iterdir()] == [True]
+    assert len(list(temporary.iterdir())) == 1
+    (runs / ".notes").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    with new_run(runs / "other") as living:
+        import_trace(tmp_path / "a.json", runs / "run")
+        names = sorted(path.name for path in runs.iterdir())
+        assert names == sorted([".notes", os.path.basename(living.building.root), "run"])
+    assert list(temporary.iterdir()) == []
+
+
+def test_clearing_the_cache_takes_leftovers_and_leaves_who_is_importing(tmp_path: Path) -> None:
+    cache = RunCache(str(tmp_path / "cache"))
+    runs = tmp_path / "cache" / "runs"
+    runs.mkdir(parents=True)
+    with new_run(runs / "living") as living:
+        killed_import(runs / "abc", tmp_path)
+        assert len(list(runs.iterdir())) == 2
+        assert cache.clear() == (0, 4)
+        assert [path.name for path in runs.iterdir()] == [os.path.basename(living.building.root)]
+
+
+def test_other_content_of_the_same_size_and_time_is_another_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.json"
+    path.write_text(text())
+    before = os.stat(path)
+    first = cached_run(path, cache_dir=str(tmp_path / "cache"))
+    other = text().replace("op1", "xy1")
+    path.write_text(other)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert os.stat(path).st_size == before.st_size
+    second = cached_run(path, cache_dir=str(tmp_path / "cache"))
+    assert "xy1" in RunReader(second).read("events")["name"].to_pylist()
+    # Clocks of file systems are coarse: two changes within one tick look alike, so times that fresh are not believed.
+    monkeypatch.setattr(run_cache, "_stamp", lambda path: [5, time.time_ns() - 10**9, 0, 7])
+    path.write_text(text())
+    assert cached_run(path, cache_dir=str(tmp_path / "cache")) == first
+    assert first != second
+
+
+def test_an_unchanged_file_is_not_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.json"
+    path.write_text(text())
+    monkeypatch.setattr(run_cache, "_SETTLED_NS", -(10**12))
+    first = cached_run(path, cache_dir=str(tmp_path / "cache"))
+    monkeypatch.setattr(run_cache.hashlib, "file_digest", None)
+    assert cached_run(path, cache_dir=str(tmp_path / "cache")) == first

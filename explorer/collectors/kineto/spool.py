@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 import pyarrow.ipc as ipc
 
+from explorer.collectors.claimed_folder import ClaimedFolder, scratch_folder
 from explorer.collectors.kineto.rows import SCHEMA
 
 _OPTIONS = ipc.IpcWriteOptions(compression="lz4")
@@ -39,17 +38,17 @@ class Spool:
 
     chunks: list[pa.Table | str] = field(default_factory=list)
     counts: list[int] = field(default_factory=list)
-    _folder: str | None = None
+    _folder: ClaimedFolder | None = None
 
     def path(self, number: int) -> str:
         """Where chunk `number` is stored when it does not stay in memory."""
         if self._folder is None:
-            self._folder = tempfile.mkdtemp(prefix="neuron-explorer-import-")
-        return os.path.join(self._folder, f"{number}.arrow")
+            self._folder = scratch_folder()
+        return os.path.join(self._folder.path, f"{number}.arrow")
 
     def close(self) -> None:
         """Remove everything."""
         self.chunks.clear()
         if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder.remove()
             self._folder = None
