@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from explorer.analysis.paused_lines import paused_after
+from explorer.analysis.profiling_cost import MOST, traced_ns
 from explorer.analysis.rule_context import RuleContext
 
 _HEADER = re.compile(r"^(?:async\s+)?for\s+(?P<targets>.+?)\s+in\s+(?P<source>.+?):?\s*(?:#.*)?$")
@@ -35,6 +37,9 @@ class Line:
     ops: float
     quiet_python_ns: float
     """Lower quartile over the steps: interruptions only add time"""
+    own_ns: float
+    """Mean Python time without what recording the line cost and without the library modules it calls, and with what ran on
+    while recording paused in it"""
 
 
 @dataclass(frozen=True)
@@ -73,14 +78,49 @@ class CodeLines:
             for name in ("visits", "host_ns", "op_ns", "python_ns", "top_ops", "ops")
         )
         times += f""", (CASE WHEN 2 * count(*) > {n} THEN quantile_cont(python_ns, 0.25) ELSE sum(python_ns) / {n} END)::DOUBLE
-          AS quiet_python_ns"""
+          AS quiet_python_ns, (sum(own_ns) / {n})::DOUBLE AS own_ns"""
         rows = self.context.rows(
             f"""SELECT site_id, s.file, s.line, s.function, coalesce(s.code, '') AS code, {times}
-            FROM line_steps l JOIN sites s USING (site_id)
-            WHERE {self.context.where("l")} AND l.track_id = {self.context.main_track} AND s.is_user
-            GROUP BY ALL ORDER BY s.file, s.line, site_id"""
+            FROM ({self._steps}) l JOIN sites s USING (site_id)
+            WHERE s.is_user GROUP BY ALL ORDER BY s.file, s.line, site_id"""
         )
         return tuple(Line(**{name: _number(value) for name, value in row.items()}) for row in rows)
+
+    def quiet(self, lines: Sequence[Line]) -> tuple[float, float]:
+        """Of these lines together, the lower quartile over the steps of Python time without the cost of recording, and of
+        their own. Together, since which of several lines a pause of recording falls to is chance."""
+        n = self.context.count
+        row = self.context.row(
+            "SELECT "
+            + ", ".join(
+                f"coalesce(CASE WHEN 2 * count(*) > {n} THEN quantile_cont({name}, 0.25) ELSE sum({name}) / {n} END, 0)::DOUBLE AS {name}"
+                for name in ("net_ns", "own_ns")
+            )
+            + f""" FROM (SELECT sum(net_ns) AS net_ns, sum(own_ns) AS own_ns FROM ({self._steps})
+            WHERE {self.context.in_sites("site_id", [line.site_id for line in lines])} GROUP BY step)"""
+        )
+        return row["net_ns"], row["own_ns"]
+
+    @property
+    def _steps(self) -> str:
+        """SQL for line_steps of the main thread with the Python time that recording did not add (net_ns), and of it what no
+        library module took (own_ns). Both have the time of pauses at the line that was hot, not at its caller."""
+        context = self.context
+        rank, track = context.scope.rank, context.main_track
+        return f"""SELECT l.*, greatest(l.python_ns - coalesce(r.recording_ns, 0), {1 - MOST} * l.python_ns) AS free_ns,
+  free_ns + coalesce(p.paused_ns, 0) AS net_ns,
+  free_ns * (1 - least(1.0, coalesce(r.module_ns, 0) / greatest(1, l.python_ns))) + coalesce(p.paused_ns, 0) AS own_ns
+FROM line_steps l LEFT JOIN (
+  SELECT s.step, h.site_id, sum({traced_ns(context.engine, rank)}) AS recording_ns, sum(h.module_python_ns) AS module_ns
+  FROM host_states h ASOF LEFT JOIN (SELECT * FROM steps s WHERE {context.where("s")}) s ON h.start_ns >= s.start_ns
+  WHERE h.rank = {rank} AND h.track_id = {track} GROUP BY ALL) r
+ON r.site_id = l.site_id AND r.step IS NOT DISTINCT FROM l.step
+LEFT JOIN (
+  SELECT step, site_id, sum(duration_ns) AS paused_ns FROM (
+    SELECT step, unnest([site_id, caller_site_id]) AS site_id, unnest([duration_ns, -duration_ns]) AS duration_ns
+    FROM ({paused_after(context)})) GROUP BY ALL) p
+ON p.site_id = l.site_id AND p.step = l.step
+WHERE {context.where("l")} AND l.track_id = {track}"""
 
     def loops(self, passes: float) -> list[CodeLoop]:
         """Loops whose body runs at least `passes` times per step."""

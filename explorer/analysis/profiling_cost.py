@@ -49,9 +49,7 @@ class ProfilingCost:
 def profiling_cost(engine: Engine, scope: StepScope, track_id: int) -> ProfilingCost:
     """Read the calibration from the rank's manifest (zero for imported traces, which do not know it)."""
     cost = engine.reader.manifests[scope.rank].cost
-    op_ns, line_ns, call_ns, module_ns = (
-        _number(cost.get(name)) for name in ("op_ns", "line_ns", "call_ns", "module_ns")
-    )
+    op_ns, line_ns = _number(cost.get("op_ns")), _number(cost.get("line_ns"))
     op_starts = op_lengths = edges = np.zeros(0, dtype=np.int64)
     before = np.zeros(0)
     if op_ns:
@@ -61,10 +59,8 @@ def profiling_cost(engine: Engine, scope: StepScope, track_id: int) -> Profiling
         ).arrow()
         op_starts, op_lengths = (column.to_numpy().astype(np.int64) for column in found.columns)
     if line_ns:
-        # A run that does not count the records of a state has one line in each.
         found = engine.sql(
-            f"""SELECT h.start_ns, h.duration_ns, {line_ns} * coalesce(h.line_records, 1)
-              + {call_ns} * coalesce(h.skipped_calls, 0) + {module_ns} * coalesce(h.module_calls, 0) AS traced_ns
+            f"""SELECT h.start_ns, h.duration_ns, {traced_ns(engine, scope.rank)} AS traced_ns
             FROM host_states h WHERE h.rank = {scope.rank} AND h.track_id = {track_id}
             AND h.start_ns BETWEEN {scope.start_ns} AND {scope.end_ns} ORDER BY h.start_ns"""
         ).arrow()
@@ -72,6 +68,17 @@ def profiling_cost(engine: Engine, scope: StepScope, track_id: int) -> Profiling
         ops = Intervals.of(op_starts, op_starts + op_lengths)
         edges, before = _traced(state_starts, lengths, found.column(2).to_numpy().astype(float), ops)
     return ProfilingCost(op_ns, op_starts, edges, before)
+
+
+def traced_ns(engine: Engine, rank: int) -> str:
+    """SQL for what recording a row `h` of host_states cost the program, in ns."""
+    cost = engine.reader.manifests[rank].cost
+    line_ns, call_ns, module_ns = (_number(cost.get(name)) for name in ("line_ns", "call_ns", "module_ns"))
+    # A run that does not count the records of a state has one line in each.
+    return (
+        f"({line_ns} * coalesce(h.line_records, 1) + {call_ns} * coalesce(h.skipped_calls, 0)"
+        f" + {module_ns} * coalesce(h.module_calls, 0))"
+    )
 
 
 def _traced(start: Times, length: Times, cost: Costs, ops: Intervals) -> tuple[Times, Costs]:

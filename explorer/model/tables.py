@@ -94,6 +94,13 @@ HOST_STATES = Table(
             nullable=True,
         ),
         Column("module_calls", "float64", "Calls of nn.Modules that were recorded meanwhile", nullable=True),
+        Column(
+            "module_python_ns",
+            "int64",
+            "Part of it outside ops that nn.Modules without lines of their own took (a library's)",
+            unit="ns",
+            nullable=True,
+        ),
     ),
     sort_by=("track_id", "start_ns"),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from explorer.analysis.paused_lines import pauses
 from explorer.analysis.rule import Draft, Rule, Setting
 from explorer.analysis.rule_context import RuleContext
 from explorer.analysis.rule_sql import union_ns
@@ -77,18 +78,22 @@ WHERE {context.where()} AND e.category = 'data' AND e.track_id = {context.main_t
 def _lines_inside(context: RuleContext, waits: Iterable[int]) -> dict[int, int]:
     """Lines executed during fetches on the same thread, recorded time per step, most first.
 
-    Of all steps: where hot code made the recorder pause, some steps show the line and others only the function that asked for
-    the batch, which says nothing and is left out.
+    Where hot code made the recorder pause, what follows in the same fetch is the hot line's. A fetch that begins during a
+    pause shows only the function that asked for the batch, which says nothing and is left out.
     """
-    rank = context.scope.rank
-    inside = f"""SELECT DISTINCT h.site_id FROM host_states h JOIN (
-  SELECT e.start_ns, e.duration_ns FROM events e WHERE e.rank = {rank} AND e.category = 'data' AND e.track_id = {context.main_track}) f
-ON h.start_ns < f.start_ns + f.duration_ns AND h.start_ns + h.duration_ns > f.start_ns
-WHERE h.rank = {rank} AND h.track_id = {context.main_track} AND h.site_id IS NOT NULL"""
-    # Quiet steps, so that an interrupted one does not choose the line.
+    rank, track = context.scope.rank, context.main_track
+    executed = f"""SELECT start_ns, start_ns + duration_ns AS end_ns, site_id, NULL AS paused_ns FROM host_states
+  WHERE rank = {rank} AND track_id = {track} AND start_ns NOT IN (SELECT start_ns FROM paused)
+UNION ALL SELECT start_ns, end_ns, site_id, start_ns AS paused_ns FROM paused"""
+    # Of all steps, some of which show the hot line and others do not; quiet ones, so that an interrupted one does not choose.
     rows = context.rows(
-        f"""SELECT site_id, quantile_cont(host_ns, 0.25)::BIGINT AS time_ns FROM line_steps l
-        WHERE l.rank = {rank} AND l.track_id = {context.main_track} AND site_id IN ({inside})
+        f"""WITH paused AS ({pauses(context)})
+        SELECT site_id, quantile_cont(step_ns, 0.25)::BIGINT AS time_ns FROM (
+          SELECT f.step, h.site_id, sum(least(h.end_ns, f.end_ns) - greatest(h.start_ns, f.start_ns)) AS step_ns
+          FROM ({executed}) h JOIN (SELECT e.step, e.start_ns, e.start_ns + e.duration_ns AS end_ns FROM events e
+            WHERE e.rank = {rank} AND e.category = 'data' AND e.track_id = {track}) f
+          ON h.start_ns < f.end_ns AND h.end_ns > f.start_ns AND coalesce(h.paused_ns > f.start_ns, TRUE)
+          WHERE h.site_id IS NOT NULL GROUP BY ALL)
         GROUP BY site_id ORDER BY time_ns DESC, site_id"""
     )
     asking = {_place(context, site) for site in waits}

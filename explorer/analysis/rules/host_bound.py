@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from explorer.analysis.code_loop import CodeLines, Line
 from explorer.analysis.paused_lines import paused_after
@@ -27,31 +26,34 @@ def _lines(context: RuleContext) -> list[Draft]:
     # What calling ops costs takes as much longer as everything else where others have the processor.
     allowance = context.stretch * context.setting(RULE, "op_allowance_ns")
     visit_allowance = context.stretch * context.setting(RULE, "visit_allowance_ns")
-    paused = _Paused.of(context)
-    excess: dict[int, float] = {}
+    code = CodeLines(context)
+    over: dict[int, float] = {}
     by_function: dict[tuple[str, str], list[Line]] = {}
-    for line in CodeLines(context).lines:
-        own_ns = line.quiet_python_ns + paused.quiet_ns(line)
-        over = own_ns - allowance * line.top_ops - visit_allowance * min(line.visits, 1)
-        if over > 0 and not _expected(line):
-            excess[line.site_id] = over
+    for line in code.lines:
+        allowed = allowance * line.top_ops + visit_allowance * min(line.visits, 1)
+        if line.own_ns > allowed and not _expected(line):
+            over[line.site_id] = line.own_ns - allowed
             by_function.setdefault((line.file, line.function), []).append(line)
     drafts = []
     smallest = context.setting(RULE, "python_share") * context.scope.mean_ns
     for (file, function), lines in by_function.items():
-        # A hot function that the recorder backed off from is charged to its def line: name a line of its body first.
-        lines.sort(key=lambda line: (_is_definition(line), -excess[line.site_id], line.line))
-        total = sum(excess[line.site_id] for line in lines)
-        if total < smallest:
+        if sum(over[line.site_id] for line in lines) < smallest:
             continue
         # The allowances are set against quiet steps; findings expect means.
-        quiet_ns = sum(line.quiet_python_ns + paused.quiet_ns(line) for line in lines)
-        drafts.append(_draft(context, file, function, lines, min(1.0, total / max(1.0, quiet_ns))))
+        net_ns, own_ns = code.quiet(lines)
+        excess = own_ns - sum(line.own_ns - over[line.site_id] for line in lines)
+        if excess < smallest:
+            continue
+        # What may be expected of a line decides whether it is named; of its time, only calling its ops has to stay.
+        saved = own_ns - context.setting(RULE, "op_call_ns") * sum(line.top_ops for line in lines)
+        # A hot function that the recorder backed off from is charged to its def line: name a line of its body first.
+        lines.sort(key=lambda line: (_is_definition(line), -over[line.site_id], line.line))
+        drafts.append(_draft(context, file, function, lines, min(1.0, max(excess, saved) / max(1.0, net_ns))))
     return drafts
 
 
 def _draft(context: RuleContext, file: str, function: str, lines: Sequence[Line], share: float) -> Draft:
-    """`share`: the part of these lines' Python time beyond what calling their ops explains."""
+    """`share`: the part of these lines' Python time that can be saved."""
     sites = [line.site_id for line in lines]
     states = states_at(
         context.scope.rank, context.main_track, context.where("s"), context.in_sites("h.site_id", sites)
@@ -87,30 +89,6 @@ FROM line_steps l WHERE {context.where("l")} AND l.track_id = {context.main_trac
         else [],
         key=f"{file}:{function}",
     )
-
-
-@dataclass(frozen=True)
-class _Paused:
-    """Quiet time per step of hot lines after their recording paused, and of the callers it was charged to."""
-
-    lines: dict[int, float]
-    callers: dict[int, float]
-
-    @classmethod
-    def of(cls, context: RuleContext) -> _Paused:
-        found = []
-        for site in ("site_id", "caller_site_id"):
-            rows = context.rows(
-                f"""SELECT site, CASE WHEN 2 * count(*) > {context.count} THEN quantile_cont(step_ns, 0.25)
-                    ELSE sum(step_ns) / {context.count} END AS quiet_ns
-                FROM (SELECT {site} AS site, step, sum(duration_ns) AS step_ns FROM ({paused_after(context)}) GROUP BY ALL) GROUP BY site"""
-            )
-            found.append({row["site"]: float(row["quiet_ns"]) for row in rows})
-        return cls(*found)
-
-    def quiet_ns(self, line: Line) -> float:
-        """What is to be added to the line's own quiet time."""
-        return self.lines.get(line.site_id, 0.0) - self.callers.get(line.site_id, 0.0)
 
 
 def _is_definition(line: Line) -> bool:
@@ -227,6 +205,12 @@ RULE = Rule(
             25_000,
             "Python time per outermost op that eager PyTorch costs anyway",
             "measured: module call, argument parsing and hooks cost 5 to 25 µs per op",
+        ),
+        Setting(
+            "op_call_ns",
+            5_000,
+            "Python time per outermost op that is not counted as saved",
+            "measured: the lower end of the 5 to 25 µs above",
         ),
         Setting(
             "visit_allowance_ns", 50_000, "Python time a line may take per step without being named", "ours"

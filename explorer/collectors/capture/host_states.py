@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
+from explorer.collectors.capture.module_python import module_python_ns
 from explorer.collectors.lines.records import SKIPPED_CHUNK
 from explorer.collectors.lines.replay import ThreadStates
 
@@ -28,6 +29,7 @@ class HostStates:
         """`carried`: node that each thread was at when the window began; updated to where it is at the end."""
         self.by_thread: dict[int, tuple[I64, I64]] = {}
         self.modules: dict[int, tuple[I64, I64]] = {}
+        self.open_calls: dict[int, I64] = {}
         self.skipped: dict[int, I64] = {}
         seen = set()
         for thread in states:
@@ -37,6 +39,7 @@ class HostStates:
                     np.maximum.accumulate(thread.module_times),
                     thread.module_keys,
                 )
+                self.open_calls[thread.native_id] = thread.module_depths
             if thread.skipped_times is not None:
                 self.skipped[thread.native_id] = np.maximum.accumulate(thread.skipped_times)
             before = carried.get(thread.native_id, 0)
@@ -83,11 +86,23 @@ class HostStates:
         times, _ = self.modules.get(native_id, (np.zeros(0, np.int64), None))
         return (np.searchsorted(times, end) - np.searchsorted(times, start)).astype(np.float64) / 2
 
-    def rows(self, tracks: Tracks, stacks: I64, sites: I64) -> pa.Table | None:
-        """Rows of host_states: consecutive equal states merged, empty ones dropped."""
+    def _module_python(self, native_id: int, start: I64, end: I64, ops: tuple[I64, I64]) -> I64:
+        """Python time of modules without lines of their own in each interval."""
+        none = np.zeros(0, np.int64)
+        times, _ = self.modules.get(native_id, (none, none))
+        return module_python_ns(start, end, (times, self.open_calls.get(native_id, none)), ops)
+
+    def rows(
+        self, tracks: Tracks, stacks: I64, sites: I64, ops: Mapping[int, tuple[I64, I64]]
+    ) -> pa.Table | None:
+        """Rows of host_states: consecutive equal states merged, empty ones dropped.
+
+        `ops`: beginnings and ends of the ops on each track, by its id.
+        """
         import pyarrow as pa
 
         parts = []
+        none = np.zeros(0, np.int64)
         for native_id, (times, nodes) in self.by_thread.items():
             records = times
             ends = np.append(times[1:], max(self.end_ns, int(times[-1])))
@@ -101,10 +116,11 @@ class HostStates:
             end = np.append(times[at[1:]], ends[-1])
             node = nodes[at]
             stack, site = stacks[node], sites[node]
+            track = tracks.thread(native_id)
             parts.append(
                 pa.table(
                     {
-                        "track_id": np.full(len(at), tracks.thread(native_id), dtype=np.int32),
+                        "track_id": np.full(len(at), track, dtype=np.int32),
                         "start_ns": start,
                         "duration_ns": end - start,
                         "stack_id": pa.array(stack, mask=stack == 0),
@@ -112,6 +128,9 @@ class HostStates:
                         "line_records": np.searchsorted(records, end) - np.searchsorted(records, start),
                         "skipped_calls": self._skipped_calls(native_id, start, end),
                         "module_calls": self._module_calls(native_id, start, end),
+                        "module_python_ns": self._module_python(
+                            native_id, start, end, ops.get(track, (none, none))
+                        ),
                     }
                 )
             )

@@ -101,7 +101,7 @@ class RunTables:
             writer.write("modules", modules)
         self.next_event = built.next_event_id
         stacks, sites, _ = self.dimensions.arrays()
-        host = states.rows(self.tracks, stacks, sites)
+        host = states.rows(self.tracks, stacks, sites, built.ops)
         writer.write("events", built.tables.pop("events"), presorted=True)
         for table, content in built.tables.items():
             writer.write(table, content)

@@ -50,6 +50,8 @@ class WindowTables:
     modules: set[int]
     data_rows: list[tuple[int, int, int]]
     """(start, end, event id) of the waits for batches."""
+    ops: dict[int, tuple[I64, I64]]
+    """Beginnings and ends of the ops on each track"""
 
 
 def build_window(
@@ -320,8 +322,12 @@ def build_window(
     lost = {"negative_duration": int(negative.sum())} if np.any(negative) else {}
     waits = np.flatnonzero(categories.where(lambda c: c == "data")).tolist()
     data_rows = [(int(starts[at]), int(ends[at]), int(event_id[at])) for at in waits]
+    ops = {
+        thread: (starts[host_ops & (track == thread)], ends[host_ops & (track == thread)])
+        for thread in np.unique(track[host_ops]).tolist()
+    }
     return WindowTables(
-        tables, first_event_id + total, total, lost, set(np.unique(module).tolist()), data_rows
+        tables, first_event_id + total, total, lost, set(np.unique(module).tolist()), data_rows, ops
     )
 
 

@@ -83,6 +83,7 @@ class ProfilerStacks:
                         none,
                         none,
                         none,
+                        none,
                     )
                 )
         return result

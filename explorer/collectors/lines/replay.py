@@ -74,6 +74,9 @@ class ThreadStates:
     module_keys: npt.NDArray[np.int64]
     """From module_times[i] on, the innermost nn.Module is module_keys[i]; 0 is none."""
 
+    module_depths: npt.NDArray[np.int64]
+    """From module_times[i] on, so many calls of nn.Modules are open."""
+
     skipped_times: npt.NDArray[np.int64] | None = None
     """Times of every SKIPPED_CHUNKth call that was traced but not recorded; None: nothing was."""
 
@@ -94,7 +97,7 @@ class Replay:
         import numpy as np
 
         nodes = self.nodes(thread)
-        innermost = self._modules(thread)
+        innermost, open_calls = self._modules(thread)
         if thread.finished:
             self._open.pop(thread.native_id, None)
             self._open_modules.pop(thread.native_id, None)
@@ -106,6 +109,7 @@ class Replay:
             thread.finished,
             np.array(thread.modules[0::2], dtype=np.int64),
             np.array(innermost, dtype=np.int64),
+            np.array(open_calls, dtype=np.int64),
             np.array(thread.skipped, dtype=np.int64),
         )
 
@@ -152,9 +156,10 @@ class Replay:
             keep(node)
         return nodes
 
-    def _modules(self, thread: ThreadRecords) -> list[int]:
+    def _modules(self, thread: ThreadRecords) -> tuple[list[int], list[int]]:
+        """After each record: the innermost module, and how many calls are open."""
         stack = self._open_modules.setdefault(thread.native_id, [])
-        innermost = []
+        innermost, open_calls = [], []
         for key in thread.modules[1::2]:
             if key > 0:
                 stack.append(key)
@@ -165,7 +170,8 @@ class Replay:
             elif stack:
                 stack.pop()
             innermost.append(stack[-1] if stack else 0)
-        return innermost
+            open_calls.append(len(stack))
+        return innermost, open_calls
 
 
 class _Frame:
