@@ -234,7 +234,12 @@ def _affected(
     recorded = np.array([part.total_ns for part in parts], dtype=float)
     net = np.array([part.total_ns - cost.inside_ns(part) for part in parts])
     steps = np.maximum(1.0, net_steps)
-    mean, median = float(recorded.mean()), float(np.median(recorded))
+    lengths = np.array([end - start for start, end in scope.spans], dtype=float)
+    # Of the median step the median part, as a replay shortens it: where steps differ, other medians speak of other steps.
+    mean, median = (
+        float(recorded.mean()),
+        float(np.median(recorded / np.maximum(1.0, lengths)) * np.median(lengths)),
+    )
     if not median:
         # What few steps have is spread over all of them.
         return _Affected(mean, median, float(net.mean()))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from explorer.analysis.critical_path.host_lane import Ints, distinct
@@ -51,7 +53,7 @@ class ReplaySaving:
             change = replay.unchanged()
             change.no_wait[waiting] = True
             scale(change, selection, remaining)
-            return _saving(replay, before, replay.run(change), scope.count)
+            return _saving(replay, before, replay.run(change), scope.numbers)
 
         expected = saved(draft.remaining_share)
         high = saved(0.0) if draft.remaining_share else expected
@@ -90,5 +92,5 @@ def _of_time(replay: Replay, start: Ints, end: Ints) -> Selection:
     return Selection(part, np.zeros(len(replay.events)))
 
 
-def _saving(replay: Replay, before: Prediction, after: Prediction, changed: int) -> int:
+def _saving(replay: Replay, before: Prediction, after: Prediction, changed: Sequence[int]) -> int:
     return max(0, summarise((), replay, before, after, changed).saving_ns)

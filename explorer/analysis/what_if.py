@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from explorer.analysis.critical_path.rank_events import load, row_numbers
 from explorer.analysis.critical_path.replay import Change, Floats, Prediction, Replay
@@ -178,27 +179,49 @@ class Replays:
 
 
 def summarise(
-    edits: tuple[str, ...], replay: Replay, before: Prediction, after: Prediction, changed: int | None = None
+    edits: tuple[str, ...],
+    replay: Replay,
+    before: Prediction,
+    after: Prediction,
+    changed: Sequence[int] = (),
 ) -> WhatIf:
-    """A prediction of one rank as a WhatIf. `changed`: how many of its steps were changed; None: all.
+    """A prediction of one rank as a WhatIf. `changed`: the numbers of the steps that were changed; empty: all.
+
+    Where steps differ, the median step after is not the median step before made shorter: it may be another step. So the
+    median step is shortened by what the typical step loses of its own length.
 
     A device that lags behind its host bounds the saving: the mean step cannot shrink by more than the whole span does.
     """
     steps = max(1, len(replay.events.steps.number))
-    step_before, step_after = _median_step(replay, before), _median_step(replay, after)
+    chosen = _chosen(replay, changed)
+    step_before = _median_step(replay, before, chosen)
+    step_after = round(step_before * (1.0 - _typical_share(before, after, chosen)))
     if after.wall_ns > int(after.step_ns.sum()) + 1 and len(after.step_ns):
         step_after = max(
-            step_after, step_before - max(0, before.wall_ns - after.wall_ns) // (changed or steps)
+            step_after, step_before - max(0, before.wall_ns - after.wall_ns) // (len(changed) or steps)
         )
     return WhatIf(edits, replay.events.rank, steps, step_before, step_after, before.wall_ns, after.wall_ns)
 
 
-def _median_step(replay: Replay, prediction: Prediction) -> int:
+def _chosen(replay: Replay, numbers: Sequence[int] = ()) -> NDArray[np.bool_]:
+    """Which steps count: of those with these numbers (empty: of all) the complete ones, or all where none is complete."""
+    steps = replay.events.steps
+    listed = np.isin(steps.number, np.array(numbers)) if len(numbers) else np.ones(len(steps.number), bool)
+    complete = listed & steps.complete
+    return complete if complete.any() else listed
+
+
+def _typical_share(before: Prediction, after: Prediction, chosen: NDArray[np.bool_]) -> float:
+    """Median of what each step loses, as a part of its length; a rank without steps is one step."""
+    if not chosen.any():
+        return 1.0 - after.wall_ns / max(1, before.wall_ns)
+    return float(np.median(1.0 - after.step_ns[chosen] / np.maximum(1, before.step_ns[chosen])))
+
+
+def _median_step(replay: Replay, prediction: Prediction, chosen: NDArray[np.bool_] | None = None) -> int:
     """Median complete step; a rank without steps is one step."""
-    complete = prediction.step_ns[replay.events.steps.complete]
-    if not len(complete):
-        complete = prediction.step_ns
-    return int(np.median(complete)) if len(complete) else prediction.wall_ns
+    chosen = _chosen(replay) if chosen is None else chosen
+    return int(np.median(prediction.step_ns[chosen])) if chosen.any() else prediction.wall_ns
 
 
 def apply(engine: Engine, replay: Replay, change: Change, edit: Edit) -> bool:

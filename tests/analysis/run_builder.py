@@ -25,6 +25,7 @@ class RunBuilder:
         self.directory, self.rank, self.made_by = directory, rank, made_by
         self.rows: dict[str, list[dict[str, Any]]] = {}
         self.cost: dict[str, Any] = {}
+        self.host: dict[str, Any] = {}
         self._event = 0
         self._tracks = 0
         self._steps: list[tuple[int, int, int]] = []
@@ -125,6 +126,7 @@ class RunBuilder:
         """Write the run and return its directory."""
         with RunWriter(self.directory, rank=self.rank, made_by=self.made_by) as writer:
             writer.manifest.cost.update(self.cost)
+            writer.manifest.host.update(self.host)
             for table, rows in self.rows.items():
                 if table in ("sites", "stacks", "modules", "sources"):
                     rows = [{name: value for name, value in row.items() if name != "rank"} for row in rows]

@@ -101,6 +101,25 @@ def test_io_in_step_is_charged_to_its_line(builder: RunBuilder) -> None:
     assert "save every" in finding.advice
 
 
+def test_steps_of_different_lengths_are_shortened_each_by_its_own_part(builder: RunBuilder) -> None:
+    save, train = builder.line(61, "torch.save(state, path)"), builder.line(50, "loss = model(x)")
+    start = 0
+    for number, (length, part) in enumerate(
+        ((10_000, 0.0), (12_000, 0.5), (14_000, 0.5), (30_000, 0.5), (32_000, 0.5))
+    ):
+        saved = length * part
+        builder.steps(1, length, first=number, start=start)
+        builder.state(train, start, length - saved)
+        builder.op("aten::addmm", start, length - saved, site=train)
+        if saved:
+            builder.state(save, start + length - saved, saved)
+            builder.event("io", "write", start + length - saved, saved, site=save)
+        start += length
+    finding = only(find(builder.open()), "io_in_step")
+    # Half of the median step of 14 ms. The median of the steps without it is the first one, of 10 ms.
+    assert (finding.saving.expected, finding.saving.basis) == (7_000_000, "replay")
+
+
 def test_a_checkpoint_now_and_then_counts_per_step_after_the_first(builder: RunBuilder) -> None:
     busy_steps(builder, count=5)
     save = builder.line(61, "torch.save(state, path)")
@@ -404,3 +423,22 @@ def test_hot_code_keeps_the_time_after_its_recording_paused(builder: RunBuilder)
     assert 3_100_000 < finding.saving.expected <= 3_200_000
     assert any("paused" in caveat for caveat in finding.caveats)
     check_evidence(run, find(run))
+
+
+def test_too_many_threads_are_set_by_the_last_such_line_before_the_steps(builder: RunBuilder) -> None:
+    builder.host = {"torch_threads": 32, "usable_cpus": 2}
+    builder.steps(3, 10_000, start=1_000)
+    first = builder.line(3, "torch.set_num_threads(2)")
+    there = builder.line(13, "torch.set_num_threads(32)")
+    after = builder.line(25, "torch.set_num_threads(before)")
+    train = builder.line(50, "loss = model(x)")
+    builder.state(first, 0, 10)
+    builder.state(there, 100, 10)
+    for i in range(3):
+        builder.state(train, 1_000 + i * 10_000, 10_000)
+        builder.op("aten::addmm", 1_000 + i * 10_000, 9_990, site=train)
+    builder.state(after, 32_000, 10)
+    finding = only(find(builder.open()), "thread_oversubscription")
+    assert [line.line for line in finding.lines] == [13, 3, 25, 50]
+    # One loop over 32 threads on 2 cores: 30 turns of 12 µs.
+    assert finding.saving.expected == 360_000

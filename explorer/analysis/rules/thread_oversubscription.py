@@ -41,11 +41,7 @@ WHERE {context.where("o")} AND o.duration_ns >= {context.setting(RULE, "parallel
         Draft(
             title="More compute threads than cores",
             line_times_ns={
-                **{
-                    site: 0
-                    for site, line in context.codes.items()
-                    if "set_num_threads" in (line["code"] or "")
-                },
+                **dict.fromkeys(_setting_lines(context), 0),
                 **{item["site_id"]: item["time_ns"] for item in rows},
             },
             saving=Saving(low=expected // 2, expected=expected, high=min(time_ns, 2 * expected)),
@@ -58,6 +54,19 @@ WHERE {context.where("o")} AND o.duration_ns >= {context.setting(RULE, "parallel
             key="threads",
         )
     ]
+
+
+def _setting_lines(context: RuleContext) -> list[int]:
+    """Lines that set the number of threads: the last one before the steps, which they ran with, comes first."""
+    sites = [site for site, line in context.codes.items() if "set_num_threads" in (line["code"] or "")]
+    if not sites:
+        return []
+    rows = context.rows(
+        f"""SELECT s.site_id, max(h.start_ns) FILTER (h.start_ns < {context.scope.start_ns}) AS before_ns FROM sites s
+        LEFT JOIN host_states h ON h.site_id = s.site_id AND h.rank = {context.scope.rank}
+        WHERE {context.in_sites("s.site_id", sites)} GROUP BY s.site_id ORDER BY before_ns DESC NULLS LAST, s.site_id"""
+    )
+    return [row["site_id"] for row in rows]
 
 
 RULE = Rule(
