@@ -8,6 +8,8 @@ from functools import partial
 
 import msgspec
 
+from explorer.collectors.kineto.deep import deep_as_text
+
 _RAW = msgspec.json.Decoder(msgspec.Raw)
 _STRING = rb'"(?:[^"\\]|\\.)*"'
 _TOKEN = re.compile(
@@ -37,7 +39,8 @@ def repair(piece: bytes) -> tuple[bytes, Counter[str]] | None:
     """The piece as strict JSON and the repairs by kind, or None where it cannot be mended.
 
     NaN and infinities become the strings they were written as; control characters and stray backslashes inside strings
-    are escaped; lone surrogates become U+FFFD; trailing commas go; malformed numbers become strings.
+    are escaped; lone surrogates become U+FFFD; trailing commas go; malformed numbers become strings, and so do values
+    nested too deep for any reader.
     """
     for prepare, kind in _ATTEMPTS:
         kinds: Counter[str] = Counter()
@@ -105,4 +108,9 @@ def _loose_quotes(piece: bytes) -> bytes:
     )
 
 
-_ATTEMPTS = ((_as_it_is, ""), (_swallowed_quotes, "stray_backslash"), (_loose_quotes, "unescaped_quote"))
+_ATTEMPTS = (
+    (_as_it_is, ""),
+    (deep_as_text, "deep_nesting"),
+    (_swallowed_quotes, "stray_backslash"),
+    (_loose_quotes, "unescaped_quote"),
+)

@@ -352,3 +352,27 @@ def test_leniency_is_said(text: str, kind: str | None, count: int, tmp_path: Pat
     (manifest,) = RunReader(report.directory).manifests.values()
     assert [repair["kind"] for repair in manifest.repairs] == ([kind] if kind else [])
     assert report.exit_code == (4 if kind else 0)
+
+
+@pytest.mark.parametrize("depth", [1_100, 3_000, 100_000])
+@pytest.mark.parametrize("kind", ["lists", "objects"])
+def test_args_nested_too_deep_are_kept_as_text(depth: int, kind: str, tmp_path: Path) -> None:
+    deep = "[" * depth + "]" * depth if kind == "lists" else '{"a":' * depth + '"[}"' + "}" * depth
+    odd = json.dumps(event(9)).replace('"External id": 9', f'"shape": {deep}, "External id": 9')
+    report, events = events_of(write(tmp_path, whole(*GOOD[:2], odd, *GOOD[2:])), tmp_path)
+    assert (len(events), report.lost, report.exit_code) == (5, 0, 4)
+    mended = next(e for e in events if e["start_ns"] == 1_090_000)
+    assert (mended["name"], mended["duration_ns"]) == ("aten::op9", 5_000)
+    assert json.loads(mended["attributes"])["shape"] == deep
+    (manifest,) = RunReader(report.directory).manifests.values()
+    assert [(r["kind"], r["count"]) for r in manifest.repairs] == [("deep_nesting", 1)]
+
+
+def test_events_within_events_nested_too_deep_are_quarantined(tmp_path: Path) -> None:
+    deep = '{"args":' * 1_500 + "1" + "}" * 1_500
+    odd = json.dumps(event(9)).replace('{"External id": 9}', deep)
+    report, events = events_of(write(tmp_path, whole(*GOOD, odd)), tmp_path)
+    assert [e["name"] for e in events] == [f"aten::op{n}" for n in range(4)]
+    rows = RunReader(report.directory).read("quarantine").to_pylist()
+    assert sum(row["row"].count('"args"') for row in rows) == 1_501
+    assert report.exit_code == 4
