@@ -22,7 +22,7 @@ from explorer.store.reader import is_run
 _SETTLED_NS = 2_000_000_000
 """A file changed less than this before it was read may change again without its times showing it."""
 VARIABLE = "NEURON_EXPLORER_CACHE"
-IMPORT_VERSION = 2
+IMPORT_VERSION = 3
 """Raised whenever an importer gives other rows for the same input."""
 
 

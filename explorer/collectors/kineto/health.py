@@ -158,6 +158,15 @@ def tell_events(found: Collected, links: Links, lines: Lines, writer: RunWriter)
             None,
             "ranks, telemetry",
         )
+    if links.steps_inferred:
+        writer.health(
+            "steps_inferred",
+            "info",
+            len(links.steps),
+            "The trace marks no steps; they are taken to end where the optimizer has stepped, the first and last cut.",
+            "Call prof.step() after each step, or record with neuron-explorer record.",
+            "steps, breakdown",
+        )
     device = events.on_device & events.category_in("kernel", "copy", "fill", "collective")
     total = int(device.sum())
     unlinked = int((device & (links.launch < 0)).sum())

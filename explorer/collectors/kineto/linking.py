@@ -12,6 +12,7 @@ from explorer.collectors.inference_step import inference_step_of
 from explorer.collectors.kineto.categories import STEP_NAME, is_runtime
 from explorer.collectors.kineto.events import Events
 from explorer.collectors.kineto.flows import bind, pair_halves
+from explorer.collectors.kineto.inferred_steps import optimizer_steps
 from explorer.collectors.kineto.launches import match_by_number
 from explorer.collectors.kineto.light import Sparse
 from explorer.collectors.kineto.nesting import nearest, nest
@@ -49,6 +50,8 @@ class Links:
     order: Codes
     edges: dict[str, tuple[npt.NDArray[Any], npt.NDArray[Any]]] = field(default_factory=dict)
     steps: list[dict[str, Any]] = field(default_factory=list)
+    steps_inferred: bool = False
+    """Whether the source marks no steps, so that they were found by its optimizer"""
 
 
 @dataclass(frozen=True)
@@ -75,10 +78,21 @@ def link_events(events: Events, halves: Halves) -> Links:
     launch = _launches(events, arrows)
     op = _ops(events, parent, launch, is_op, arrows)
     forward = _forwards(events, parent, is_op, arrows)
-    step, steps = _steps(events, launch)
+    step, steps, inferred = _steps(events, launch)
     phase = _phases(events, parent, launch, op, forward)
 
-    links = Links(parent, nested.own, launch, op, forward, step, phase, nested.order, steps=steps)
+    links = Links(
+        parent,
+        nested.own,
+        launch,
+        op,
+        forward,
+        step,
+        phase,
+        nested.order,
+        steps=steps,
+        steps_inferred=inferred,
+    )
     launched = np.flatnonzero(events.on_device & (launch >= 0))
     links.edges["launch"] = (launch[launched], launched)
     # What lies inside a backward op has the same forward op; the arrow is drawn once.
@@ -207,18 +221,17 @@ def _forwards(events: Events, parent: Codes, is_op: Flags, arrows: dict[str, tup
     return _at(forward, holder)
 
 
-def _steps(events: Events, launch: Codes) -> tuple[Codes, list[dict[str, Any]]]:
-    """Step number of every event: by start time on the host, by its launch on a device; and the rows of `steps`."""
-    step = np.full(len(events.start), -1, np.int32)
-    marks = np.flatnonzero(events.category_in("step") & ~events.on_device)
+def _marked_steps(events: Events) -> tuple[Ints, Ints, Ints, list[dict[str, Any]]]:
+    """Start, end and number of the ranges that mark steps, and the rows of `steps`."""
     rows: list[dict[str, Any]] = []
+    marks = np.flatnonzero(events.category_in("step") & ~events.on_device)
     passes = not len(marks)
     if passes:
         # A serving engine marks no steps: each of its forward passes is one.
         known = np.array([inference_step_of(name) is not None for name in events.names] or [False])
         marks = np.flatnonzero(known[events.name] & ~events.on_device)
     if not len(marks):
-        return step, rows
+        return marks, marks, marks, rows
     marks = marks[np.argsort(events.start[marks], kind="stable")]
     numbers = np.arange(len(marks))
     if not passes:
@@ -249,8 +262,20 @@ def _steps(events: Events, launch: Codes) -> tuple[Codes, list[dict[str, Any]]]:
                 "pause_ns": None,
             }
         )
-    starts = events.start[marks]
-    ends = starts + events.duration[marks]
+    return events.start[marks], events.start[marks] + events.duration[marks], numbers, rows
+
+
+def _steps(events: Events, launch: Codes) -> tuple[Codes, list[dict[str, Any]], bool]:
+    """Step number of every event: by start time on the host, by its launch on a device; the rows of `steps`; whether they
+    are inferred."""
+    step = np.full(len(events.start), -1, np.int32)
+    starts, ends, numbers, rows = _marked_steps(events)
+    inferred = not rows
+    if inferred:
+        starts, ends, rows = optimizer_steps(events)
+        numbers = np.arange(len(rows))
+    if not rows:
+        return step, rows, False
     for low in range(0, len(step), 1 << 20):
         part = slice(low, low + (1 << 20))
         position = np.searchsorted(starts, events.start[part], "right") - 1
@@ -279,7 +304,7 @@ def _steps(events: Events, launch: Codes) -> tuple[Codes, list[dict[str, Any]]]:
             ends_at = events.start[ranges[here]] + events.duration[ranges[here]]
             fits = (among >= 0) & (events.start[loose] < ends_at[np.maximum(among, 0)])
             step[loose[fits]] = of_range[here[among[fits]]]
-    return step, rows
+    return step, rows, inferred
 
 
 def _phases(events: Events, parent: Codes, launch: Codes, op: Codes, forward: Codes) -> npt.NDArray[np.int8]:
