@@ -6,9 +6,10 @@ import asyncio
 import signal
 import sys
 from collections.abc import Callable, Iterable
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from textual import work
+from textual import events, work
 from textual.app import App, SystemCommand
 from textual.binding import Binding
 from textual.screen import Screen
@@ -22,6 +23,8 @@ from explorer.tui.theme import DEFAULT_THEME, SIXTEEN_COLORS, THEMES, inks
 from explorer.tui.threads import QuestionThreads
 
 if TYPE_CHECKING:
+    from textual.widget import AwaitMount
+
     from explorer.analysis.run import Run
     from explorer.tui.screens.frame import ExplorerScreen
 
@@ -30,24 +33,7 @@ LAST_SECONDS = 0.5
 LONGEST_SECONDS = 30.0
 """For questions to end when the UI has, and when it has failed"""
 SWITCH_SECONDS = 0.001
-PAUSE_SECONDS = 0.02
-OTHER_SCREENS = tuple(
-    f"explorer.tui.screens.{name}"
-    for name in (
-        "timeline",
-        "source",
-        "tables",
-        "findings",
-        "memory",
-        "ranks",
-        "counters",
-        "sql",
-        "compare",
-        "help",
-    )
-)
-SOON_WANTED = ("rich.syntax", "pygments.lexers.python", "pygments.styles.onedark")
-"""What the source screen loads when it shows code"""
+THEME_NAME_SECONDS = 0.1
 
 
 def _screen(module: str, name: str) -> Callable[[], Screen[Any]]:
@@ -68,17 +54,32 @@ def _open_directory(path: str) -> Run:
     return open_run(path)
 
 
+_CODE = {
+    "overview": ("overview", "OverviewScreen"),
+    "timeline": ("timeline", "TimelineScreen"),
+    "source": ("source", "SourceScreen"),
+    "ops": ("tables", "TablesScreen"),
+    "findings": ("findings", "FindingsScreen"),
+    "memory": ("memory", "MemoryScreen"),
+    "ranks": ("ranks", "RanksScreen"),
+    "counters": ("counters", "CountersScreen"),
+    "sql": ("sql", "SqlScreen"),
+    "compare": ("compare", "CompareScreen"),
+}
+MODULES = {name: f"explorer.tui.screens.{module}" for name, (module, _) in _CODE.items()}
+"""Where the code of each screen lies, by its name"""
+
 SCREENS: dict[str, tuple[str, str, str, Callable[[], Screen[Any]]]] = {
-    "overview": ("1", "Overview", "Overview", _screen("overview", "OverviewScreen")),
-    "timeline": ("2", "Timeline", "Time", _screen("timeline", "TimelineScreen")),
-    "source": ("3", "Source", "Source", _screen("source", "SourceScreen")),
-    "ops": ("4", "Ops", "Ops", _screen("tables", "TablesScreen")),
-    "findings": ("5", "Findings", "Finds", _screen("findings", "FindingsScreen")),
-    "memory": ("6", "Memory", "Mem", _screen("memory", "MemoryScreen")),
-    "ranks": ("7", "Ranks", "Ranks", _screen("ranks", "RanksScreen")),
-    "counters": ("8", "Counters", "Count", _screen("counters", "CountersScreen")),
-    "sql": ("9", "SQL", "SQL", _screen("sql", "SqlScreen")),
-    "compare": ("0", "Compare", "Diff", _screen("compare", "CompareScreen")),
+    "overview": ("1", "Overview", "Overview", _screen(*_CODE["overview"])),
+    "timeline": ("2", "Timeline", "Time", _screen(*_CODE["timeline"])),
+    "source": ("3", "Source", "Source", _screen(*_CODE["source"])),
+    "ops": ("4", "Ops", "Ops", _screen(*_CODE["ops"])),
+    "findings": ("5", "Findings", "Finds", _screen(*_CODE["findings"])),
+    "memory": ("6", "Memory", "Mem", _screen(*_CODE["memory"])),
+    "ranks": ("7", "Ranks", "Ranks", _screen(*_CODE["ranks"])),
+    "counters": ("8", "Counters", "Count", _screen(*_CODE["counters"])),
+    "sql": ("9", "SQL", "SQL", _screen(*_CODE["sql"])),
+    "compare": ("0", "Compare", "Diff", _screen(*_CODE["compare"])),
 }
 """Every screen by name: key, title, short title, how to make it."""
 
@@ -97,8 +98,7 @@ class ExplorerApp(App[None]):
             that answer; None: such an error ends the app.
         threads: where questions run; None: threads of its own.
         find: looks for bottlenecks; None: in this process.
-        load_ahead: load the code of all screens in a thread once the first is shown. Not for processes that change what
-            they import, as a test runner does.
+        load_ahead: make all screens once the first is shown and no key is pressed.
     """
 
     CSS_PATH = "styles.tcss"
@@ -137,6 +137,8 @@ class ExplorerApp(App[None]):
         load_ahead: bool = False,
     ) -> None:
         super().__init__()
+        # A key is answered by the screen as it will be; pictures on the way there cost time, and bandwidth over ssh.
+        self.animation_level = "none"
         self._open_run = open_run
         self.open_baseline = baseline
         self._report = report
@@ -147,7 +149,9 @@ class ExplorerApp(App[None]):
         self.data: Data | None = None
         self.threads = threads or QuestionThreads()
         self.find: Finder = find or FindHere()
-        self._load_ahead = load_ahead
+        self._load_ahead, self._screens_ahead = load_ahead, False
+        self.last_key_s = 0.0
+        """When the last key or mouse event came, in seconds of the monotonic clock"""
         self.shared_window: tuple[int, int, int] | None = None
         """Rank, start and end in ns of what the timeline and the counters show"""
         self.facts = ""
@@ -215,7 +219,9 @@ class ExplorerApp(App[None]):
         self.error_count, self.warning_count = facts.errors, facts.warnings
         for screen in self.explorer_screens():
             screen.show_run()
-            screen.load()
+            screen.up_to_date = False
+            if screen is self._screen_in_front():
+                screen.bring_up_to_date()
         if first and self.first_screen != "overview":
             self.load_screens()
         if self.follow and not facts.finished and first:
@@ -224,19 +230,33 @@ class ExplorerApp(App[None]):
             self.set_timer(FOLLOW_SECONDS, self._look_again)
 
     def load_screens(self) -> None:
-        """Load the code of the other screens while the first one is being read, so that they open at once."""
+        """Make the other screens while the first one is being read, so that they open at once."""
         if self._load_ahead:
-            self._load_ahead = False
-            self._load_modules()
+            self._load_ahead, self._screens_ahead = False, True
+            from explorer.tui.screens_ahead import make_ahead
 
-    @work(thread=True, group="load screens")
-    def _load_modules(self) -> None:
-        from importlib import import_module
-        from time import sleep
+            self.run_worker(make_ahead(self, MODULES), group="screens ahead")
 
-        for module in (*OTHER_SCREENS, *SOON_WANTED):
-            sleep(PAUSE_SECONDS)
-            import_module(module)
+    def made(self, name: str) -> bool:
+        """Whether this screen has been made."""
+        return bool(self._screen_stacks.get(name))
+
+    def make_screen(self, name: str) -> AwaitMount:
+        """Make a screen without going there."""
+        return self._init_mode(name)
+
+    def screen_of(self, name: str) -> ExplorerScreen:
+        """A screen that has been made."""
+        from explorer.tui.screens.frame import ExplorerScreen
+
+        screen = self._screen_stacks[name][0]
+        assert isinstance(screen, ExplorerScreen)
+        return screen
+
+    async def on_event(self, event: events.Event) -> None:
+        if isinstance(event, events.InputEvent):
+            self.last_key_s = monotonic()
+        await super().on_event(event)
 
     @work(thread=True, group="follow", exclusive=True)
     def _look_again(self) -> None:
@@ -263,12 +283,8 @@ class ExplorerApp(App[None]):
 
     def go_to(self, name: str) -> ExplorerScreen:
         """Switch to a screen and return it."""
-        from explorer.tui.screens.frame import ExplorerScreen
-
         self.switch_mode(name)
-        screen = self._screen_stacks[name][0]
-        assert isinstance(screen, ExplorerScreen)
-        return screen
+        return self.screen_of(name)
 
     def source_roots(self) -> list[str]:
         """Where the user's source may lie: the run's recorded folder, the run's own place, the working directory."""
@@ -294,7 +310,8 @@ class ExplorerApp(App[None]):
         names = [theme.name for theme in THEMES]
         here = names.index(self.theme) if self.theme in names else -1
         self.theme = names[(here + 1) % len(names)]
-        self.notify(f"Theme: {self.theme}", timeout=2)
+        # Said once the theme is there: the message costs as much as the theme.
+        self.set_timer(THEME_NAME_SECONDS, lambda: self.notify(f"Theme: {self.theme}", timeout=2))
 
     def watch_theme(self, theme: str) -> None:
         from explorer.tui.screens.frame import ExplorerScreen
@@ -304,6 +321,10 @@ class ExplorerApp(App[None]):
             for widget in screen.query("*"):
                 widget.refresh()
             screen.restyle()
+        if self._screens_ahead:
+            from explorer.tui.screens_ahead import style_ahead
+
+            self.run_worker(style_ahead(self), group="styles ahead", exclusive=True)
 
     def _screen_in_front(self) -> Screen[Any] | None:
         """The screen of the current mode, under any dialog."""

@@ -258,6 +258,17 @@ def palette_of(theme: Theme) -> Palette:
 
 def inks(theme: Theme) -> dict[str, str]:
     """Text colours of a theme as plain hex, for text that is drawn by hand: no transparency, no 'auto'."""
+    known = _MIXED.get(theme.name)
+    if known is None or known[0] is not theme:
+        known = _MIXED[theme.name] = theme, _mix(theme)
+    return known[1]
+
+
+_MIXED: dict[str, tuple[Theme, dict[str, str]]] = {}
+"""Inks by the theme's name: a picture asks for them a dozen times, and mixing them takes half a millisecond."""
+
+
+def _mix(theme: Theme) -> dict[str, str]:
     from textual.color import Color
 
     system = theme.to_color_system().generate()

@@ -81,7 +81,6 @@ class CompareScreen(ExplorerScreen):
         yield Input(placeholder="Path of the run to compare with", id="compare-path", classes="bottom-input")
 
     def on_mount(self) -> None:
-        super().on_mount()
         self.query_one(Input).display = False
         self.query_one(Table).loading_text = None
         self.query_one("#compare-text", Static).update(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rich.text import Text
+from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.widgets import Static
@@ -62,7 +63,6 @@ class CountersScreen(ExplorerScreen):
         )
 
     def on_mount(self) -> None:
-        super().on_mount()
         self.set_focus(self.query_one(Plots))
 
     def load(self) -> None:
@@ -76,8 +76,7 @@ class CountersScreen(ExplorerScreen):
             "counters", lambda run: counter_picture(run, rank, window), self._show, key=key, lane="quick"
         )
 
-    def on_screen_resume(self) -> None:
-        super().on_screen_resume()
+    def on_screen_resume(self, event: events.ScreenResume) -> None:
         shared, window = self.explorer.shared_window, self.window
         if window is not None and shared is not None and shared[1:] != (window.start_ns, window.end_ns):
             self.load()

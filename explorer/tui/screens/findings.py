@@ -79,7 +79,6 @@ class FindingsScreen(ExplorerScreen):
                 yield Static(id="finding-what-if")
 
     def on_mount(self) -> None:
-        super().on_mount()
         self.query_one("#finding-list", Table).loading_text = "Looking for bottlenecks…"
         self.set_focus(self.query_one("#finding-list", Table))
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable
 from functools import partial, wraps
 from typing import TYPE_CHECKING, ClassVar, ParamSpec, TypeVar, cast
 
+from textual import events
 from textual.app import ComposeResult
 from textual.screen import Screen
 
@@ -53,10 +54,20 @@ class ExplorerScreen(Screen[None]):
         super().__init__()
         self.ready = False
         self.waiting: list[Callable[[], None]] = []
+        self.up_to_date = False
+        """What the screen shows, or has asked for, is of the run as it is open now"""
         self._drawn_in = self.app.theme
         # A new screen takes its styles when it is mounted. Were it to seem outdated, its first two visits would parse all
         # style sheets again, a tenth of a second each.
         self._css_update_count = self.app._css_update_count
+        # Known before the widgets are made; found out at their first layout, it would style every widget once more.
+        self.set_class(True, *self._sizes())
+
+    def _sizes(self) -> set[str]:
+        width, height = self.app.size
+        return self._get_breakpoint_classes(
+            width, self.app.HORIZONTAL_BREAKPOINTS or []
+        ) | self._get_breakpoint_classes(height, self.app.VERTICAL_BREAKPOINTS or [])
 
     def compose(self) -> ComposeResult:
         yield RunLine()
@@ -69,23 +80,32 @@ class ExplorerScreen(Screen[None]):
         yield from ()
 
     def load(self) -> None:
-        """Ask for what the screen shows. Called when the run is open, and again when it has grown."""
+        """Ask for what the screen shows. Called when it is in front and the run is open, and again when that has grown."""
 
     def on_mount(self) -> None:
         self.call_after_refresh(self._became_ready)
         self.show_run()
-        if self.explorer.data is not None:
-            self.load()
 
-    def on_screen_resume(self) -> None:
-        self.restyle()
+    def on_screen_resume(self, event: events.ScreenResume) -> None:
+        # Styles change with the theme and the size, and both see to them: styling every widget at every visit would take
+        # longer than all the rest of it.
+        event.refresh_styles = False
+        if self.explorer.current_mode == self.NAME:
+            self.restyle()
+            self.bring_up_to_date()
+
+    def bring_up_to_date(self) -> None:
+        """Ask for what the screen shows, unless that is there or on its way. Screens that nobody looks at ask for nothing."""
+        if self.explorer.data is not None and not self.up_to_date:
+            self.up_to_date = True
+            self.load()
 
     def restyle(self) -> None:
         """Draw what was drawn in the colours of another theme anew."""
         if self._drawn_in != self.app.theme:
             self._drawn_in = self.app.theme
             self.show_run()
-            if self.explorer.data is not None:
+            if self.up_to_date:
                 self.show_again()
 
     def show_again(self) -> None:

@@ -72,7 +72,6 @@ class MemoryScreen(ExplorerScreen):
             yield Table(LINES, id="memory-lines", empty="No allocation with a line was alive at the peak.")
 
     def on_mount(self) -> None:
-        super().on_mount()
         self.set_focus(self.query_one("#memory-lines", Table))
 
     def load(self) -> None:

@@ -87,7 +87,6 @@ class OverviewScreen(ExplorerScreen):
         yield Table(LINES, id="top-lines", empty="No source line is known in this run. Record with lines on.")
 
     def on_mount(self) -> None:
-        super().on_mount()
         self.query_one("#story-title", Static).update(Text(f"Opening {self.explorer.run_name} …"))
         table = self.query_one("#findings", Table)
         table.loading_text = "Looking for bottlenecks…"

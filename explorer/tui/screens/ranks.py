@@ -78,7 +78,6 @@ class RanksScreen(ExplorerScreen):
         yield Table(COLUMNS, id="ranks-table", empty="This run holds no steps.")
 
     def on_mount(self) -> None:
-        super().on_mount()
         self.query_one("#ranks-title", Static).update("Ranks")
         for name in ("late-title", "late-table"):
             self.query_one(f"#{name}").display = False

@@ -94,7 +94,6 @@ class SourceScreen(ExplorerScreen):
                 yield Table(CALLS, id="line-callees", empty="It calls no user code.")
 
     def on_mount(self) -> None:
-        super().on_mount()
         self.set_focus(self.query_one(Code))
         self._arrange()
 

@@ -53,7 +53,6 @@ class SqlScreen(ExplorerScreen):
     def on_mount(self) -> None:
         from explorer.analysis.completion import relation_docs
 
-        super().on_mount()
         self.query_one(Input).display = False
         schema = self.query_one("#sql-schema", Table)
         schema.set_rows(

@@ -102,7 +102,6 @@ class TablesScreen(ExplorerScreen):
         yield Input(placeholder="Filter: words that the row must hold", id="filter", classes="bottom-input")
 
     def on_mount(self) -> None:
-        super().on_mount()
         self.query_one("#filter").display = False
         self.set_focus(self.query_one("#ops", Table))
 

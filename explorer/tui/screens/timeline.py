@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
-from textual import on
+from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import VerticalScroll
@@ -67,7 +67,6 @@ class TimelineScreen(ExplorerScreen):
         yield Input(id="timeline-input", classes="bottom-input")
 
     def on_mount(self) -> None:
-        super().on_mount()
         self.query_one(Input).display = False
         self.set_focus(self.view)
 
@@ -247,8 +246,7 @@ class TimelineScreen(ExplorerScreen):
     def _show_range(self, answer: dict[str, Any]) -> None:
         self.query_one("#detail-text", Static).update(range_text(answer, self.app.current_theme))
 
-    def on_screen_resume(self) -> None:
-        super().on_screen_resume()
+    def on_screen_resume(self, event: events.ScreenResume) -> None:
         shared, timeline = self.explorer.shared_window, self.view.timeline
         if shared is not None and timeline is not None and shared[0] == timeline.rank:
             self.view.show_window(*shared[1:])

@@ -1,0 +1,100 @@
+"""Makes the other screens while nobody presses a key, so that the first visit of each is answered as fast as the later ones.
+
+A screen costs a tenth of a second when it is first shown: its code is imported, its widgets are made, styled, laid out and
+drawn. Here that happens beforehand in pieces, each of a few milliseconds, with a pause after each in which keys are answered;
+a key puts the rest off until it is quiet again. Screens made ahead ask the run for nothing before somebody looks at them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from importlib import import_module
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from textual.css.query import NoMatches
+from textual.geometry import Region
+from textual.widget import Widget
+
+if TYPE_CHECKING:
+    from explorer.tui.app import ExplorerApp
+    from explorer.tui.screens.frame import ExplorerScreen
+
+QUIET_SECONDS = 0.4
+"""Without a key for so long, the next screen is begun."""
+PAUSE_SECONDS = 0.01
+SOON_WANTED = (
+    "explorer.tui.screens.help",
+    "rich.syntax",
+    "pygments.lexers.python",
+    "pygments.styles.onedark",
+)
+"""What the help and the source screen load at their first use"""
+
+
+async def make_ahead(app: ExplorerApp, modules: dict[str, str]) -> None:
+    """Make every screen that is not there yet. `modules`: where the code of each lies, by its name."""
+    for name, module in modules.items():
+        await asyncio.to_thread(import_module, module)
+        await _quiet(app)
+        if not app.made(name):
+            await app.make_screen(name)
+            await _pause()
+        screen = app.screen_of(name)
+        if screen.size != app.size:
+            await _draw_ahead(app, screen)
+    for module in SOON_WANTED:
+        await asyncio.to_thread(import_module, module)
+
+
+async def style_ahead(app: ExplorerApp) -> None:
+    """Give the screens in the back the styles of a new theme."""
+    for screen in app.explorer_screens():
+        await _quiet(app)
+        if screen.is_current or screen._css_update_count == app._css_update_count:
+            continue
+        wanted = app._css_update_count
+        for widget in list(screen.walk_children(with_self=True)):
+            app.stylesheet.update_nodes([widget])
+            await asyncio.sleep(0)
+            if screen.is_current:
+                break  # the library has styled it when it came to the front
+        else:
+            screen._css_update_count = wanted
+        await _pause()
+
+
+async def _draw_ahead(app: ExplorerApp, screen: ExplorerScreen) -> None:
+    """Lay the screen out and draw its widgets once: the library keeps what it has found out."""
+    for _ in range(2):  # sizes known from the first layout may change the second
+        await _quiet(app)
+        if screen.is_current or not screen.is_attached:
+            return
+        screen._refresh_layout(app.size)
+        screen._layout_required = False
+        await _pause()
+    for widget in list(screen.walk_children(Widget)):
+        await _quiet(app)
+        if screen.is_current or not screen.is_attached:
+            return
+        _draw(widget)
+        await asyncio.sleep(0)
+
+
+def _draw(widget: Widget) -> None:
+    try:
+        size = widget.outer_size
+    except NoMatches:
+        return
+    if size and widget.is_mounted and widget.visible:
+        widget.render_lines(Region(0, 0, size.width, size.height))
+
+
+async def _pause() -> None:
+    await asyncio.sleep(PAUSE_SECONDS)
+
+
+async def _quiet(app: ExplorerApp) -> None:
+    """Until the last key is some time ago."""
+    while (wait := app.last_key_s + QUIET_SECONDS - monotonic()) > 0:
+        await asyncio.sleep(wait)
