@@ -40,7 +40,7 @@ def slow_only(source: str, fault_lines: tuple[int, ...], *, steps: int, threads:
     lines = {
         new.lineno
         for old, new in zip(ast.walk(tree), ast.walk(ast.parse(text)), strict=True)
-        if hasattr(old, "lineno") and old.lineno in fault_lines
+        if getattr(old, "lineno", None) in fault_lines
     }
     return SlowProgram(text + _DRIVER.format(steps=steps, threads=threads), tuple(sorted(lines)))
 
