@@ -25,7 +25,19 @@ RANK_INFO = Table(
         Column("git_commit", "string", "Commit of the user's program", nullable=True),
         Column("op_cost_ns", "float64", "Measured cost of recording one op; 0 where unknown", unit="ns"),
         Column(
-            "line_cost_ns", "float64", "Measured cost of recording one line state; 0 where unknown", unit="ns"
+            "line_cost_ns", "float64", "Measured cost of recording one line; 0 where unknown", unit="ns"
+        ),
+        Column(
+            "call_cost_ns",
+            "float64",
+            "Measured cost of looking at one call of library code; 0 where unknown",
+            unit="ns",
+        ),
+        Column(
+            "module_cost_ns",
+            "float64",
+            "Measured cost of recording one call of an nn.Module; 0 where unknown",
+            unit="ns",
         ),
     ),
 )
@@ -47,6 +59,8 @@ def compute(engine: Engine) -> pa.Table:
             "git_commit": manifest.git_commit,
             "op_cost_ns": _cost(manifest.cost.get("op_ns")),
             "line_cost_ns": _cost(manifest.cost.get("line_ns")),
+            "call_cost_ns": _cost(manifest.cost.get("call_ns")),
+            "module_cost_ns": _cost(manifest.cost.get("module_ns")),
         }
         for manifest in engine.reader.manifests.values()
     ]

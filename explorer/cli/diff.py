@@ -69,7 +69,7 @@ def _print(comparison: Comparison, tables: list[str], limit: int) -> None:
     before = duration(comparison.before_ns) if verdict.steps_before else "no step"
     after = duration(comparison.after_ns) if verdict.steps_after else "no step"
     change = f"  {verdict.change_text}" if verdict.change_text else ""
-    say(f"step {before} -> {after}{change}  ({verdict.basis_text})")
+    say(f"step {before} -> {after}{change}  ({verdict.basis_text}, as recorded)")
     print(f"verdict: {_SENTENCES.get(verdict.answer) or f'undecided: {verdict.reason}'}")
     for difference in comparison.differences:
         weight = "NOT COMPARABLE: " if difference.weight == "blocks" else "note: "

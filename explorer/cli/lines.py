@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from explorer.cli.options import JsonOption, LimitOption, RankOption, RunArgument
+
+if TYPE_CHECKING:
+    from explorer.analysis.run import Run
+
+
+def _as_recorded(run: Run) -> str:
+    """What the times hold besides the program, where that was measured."""
+    if not any(manifest.cost.get("op_ns") for manifest in run.engine.reader.manifests.values()):
+        return ""
+    return "Times are as recorded; findings leave out what recording cost (corrected_cost_ns in --json)."
 
 
 def command(
@@ -50,4 +60,5 @@ def command(
         only="" if everything else "is_user",
         shown=lambda row: {**row, "where": place(row), "code": row["code"] or f"{row['function']}()"},
         empty="No source lines were recorded; --all also shows lines of libraries.",
+        note=_as_recorded,
     )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from explorer.cli.output import note_cut, print_json, rows_document
 from explorer.cli.source_run import open_source
-from explorer.cli.table import Column, print_table
+from explorer.cli.table import Column, print_table, say
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,6 +29,7 @@ def read(
     only: str = "",
     shown: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None,
     empty: str = "Nothing of this kind was recorded.",
+    note: Callable[[Run], str] | None = None,
 ) -> int:
     """Open a run or trace, ask it, and print the rows. Returns the exit code.
 
@@ -43,6 +44,7 @@ def read(
         only: a boolean column; rows where it is not true are left out.
         shown: from a row to the cells of the table; JSON keeps the row as it is.
         empty: said where there are no rows.
+        note: what is to be said of the numbers, after the table; nothing where it is empty.
     """
     source = open_source(path, rank=rank)
     with source.run as run:
@@ -63,6 +65,8 @@ def read(
                 [column for column in columns if not (alone and column.key == "rank")],
             )
             note_cut(len(first), rows.num_rows)
+            if text := note(run) if note else "":
+                say(text)
     return source.exit_code
 
 

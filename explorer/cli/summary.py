@@ -65,6 +65,8 @@ def _print(given: str, run: Run, found: Overview, ranks: Result) -> None:
             (f"{figure.value:>{values}}  ", f"bold {tones.get(figure.tone, '')}".strip()),
         )
         print_hanging(lead, figure.sentence, to=out)
+    if without := _without_recording(found, ranks):
+        print_hanging("  ", without, to=out)
     if found.worst and found.worst.parts:
         out.print()
         what = "Mean step" if found.worst.has_steps else "The recording"
@@ -99,6 +101,21 @@ def _print(given: str, run: Run, found: Overview, ranks: Result) -> None:
     print_troubles(run)
     out.print()
     out.print(Text(f"What to change: neuron-explorer bottlenecks {given}", style="dim"), soft_wrap=True)
+
+
+def _without_recording(found: Overview, ranks: Result) -> str:
+    """A sentence where recording took a part of the step that shows: findings speak of the rest."""
+    from explorer.cli.units import duration
+
+    for row in ranks.rows():
+        if (
+            found.worst
+            and row["rank"] == found.worst.rank
+            and row["corrected_step_ns"] < 0.99 * row["step_ns"]
+        ):
+            what = "a step" if found.worst.has_steps else "the program"
+            return f"Times are as recorded. Without what recording cost {what} takes {duration(row['corrected_step_ns'])}, which findings speak of."
+    return ""
 
 
 def print_troubles(run: Run) -> None:

@@ -17,7 +17,7 @@
 --   other_ns BIGINT ns Part of it in runtime calls, waits, compilation, collection or I/O outside ops
 --   charged_ns BIGINT ns Host time of the ops and calls this line is responsible for, backward passes included
 --   cost_ns BIGINT ns python_ns + charged_ns
---   corrected_cost_ns BIGINT ns cost_ns without what recording its ops and line states cost; never less than a tenth of cost_ns
+--   corrected_cost_ns BIGINT ns cost_ns without what recording its ops, lines, library and module calls cost; never less than a tenth of cost_ns
 --   device_ns BIGINT ns Device time of the work this line is responsible for
 --   calls BIGINT - Times a thread came to this line (from host_states); null where the run holds none
 --   ops BIGINT - Ops this line is responsible for
@@ -31,8 +31,11 @@ WITH stateful AS (
     FROM line_states
     GROUP BY site_id
 ), visited AS (
-    SELECT h.site_id, sum(h.states)::BIGINT AS calls, sum(h.states * i.line_cost_ns) AS recording_ns
-    FROM (SELECT rank, site_id, count(*) AS states FROM host_states GROUP BY rank, site_id) AS h
+    SELECT h.site_id, sum(h.states)::BIGINT AS calls,
+           sum(h.records * i.line_cost_ns + h.skipped_calls * i.call_cost_ns + h.module_calls * i.module_cost_ns) AS recording_ns
+    FROM (SELECT rank, site_id, count(*) AS states, sum(coalesce(line_records, 1)) AS records,
+                 coalesce(sum(skipped_calls), 0) AS skipped_calls, coalesce(sum(module_calls), 0) AS module_calls
+          FROM host_states GROUP BY rank, site_id) AS h
     JOIN rank_info AS i USING (rank)
     GROUP BY h.site_id
 ), worked AS (

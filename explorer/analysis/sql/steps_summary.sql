@@ -13,7 +13,7 @@
 --   idle_ns BIGINT ns Time in which it did not
 --   ops BIGINT - Framework ops that carry this step
 --   kernels BIGINT - Device events that carry this step
---   recording_ns BIGINT ns What recording cost the host in the step: ops and line states times their measured cost
+--   recording_ns BIGINT ns What recording cost the host in the step: ops, lines, library and module calls times their measured cost
 --   corrected_wall_ns BIGINT ns wall_ns without it; with a device at most its idle time is taken off, as recording under device
 --     work costs nothing; never less than a tenth of wall_ns
 WITH counted AS (
@@ -24,8 +24,11 @@ WITH counted AS (
     LEFT JOIN device_tracks AS d USING (rank, track_id)
     GROUP BY e.rank, e.step
 ), stated AS (
-    SELECT h.rank, CASE WHEN h.start_ns < s.end_ns THEN s.step END AS step, count(*) AS states
+    SELECT h.rank, CASE WHEN h.start_ns < s.end_ns THEN s.step END AS step,
+           sum(i.line_cost_ns * coalesce(h.line_records, 1) + i.call_cost_ns * coalesce(h.skipped_calls, 0)
+               + i.module_cost_ns * coalesce(h.module_calls, 0)) AS tracing_ns
     FROM host_states AS h
+    JOIN rank_info AS i USING (rank)
     ASOF LEFT JOIN step_windows AS s ON s.rank = h.rank AND h.start_ns >= s.start_ns
     GROUP BY ALL
 ), busiest AS (
@@ -40,7 +43,7 @@ WITH counted AS (
 ), joined AS (
     SELECT w.rank, w.step, w.start_ns, w.wall_ns, w.complete, w.phase, b.device, coalesce(b.busy_ns, 0) AS busy_ns,
            coalesce(b.idle_ns, w.wall_ns) AS idle_ns, coalesce(c.ops, 0) AS ops, coalesce(c.kernels, 0) AS kernels,
-           round(coalesce(c.ops, 0) * i.op_cost_ns + coalesce(h.states, 0) * i.line_cost_ns)::BIGINT AS recording_ns
+           round(coalesce(c.ops, 0) * i.op_cost_ns + coalesce(h.tracing_ns, 0))::BIGINT AS recording_ns
     FROM windows AS w
     LEFT JOIN rank_info AS i USING (rank)
     LEFT JOIN busiest AS b ON b.rank = w.rank AND b.step IS NOT DISTINCT FROM w.step
