@@ -128,12 +128,17 @@ WHERE {context.where("l")} AND l.track_id = {track}"""
         by_function: dict[tuple[str, str], list[Line]] = {}
         for line in self.lines:
             by_function.setdefault((line.file, line.function), []).append(line)
+        at_place: dict[tuple[str, int], list[Line]] = {}
+        for line in self.lines:
+            at_place.setdefault((line.file, line.line), []).append(line)
         for members in by_function.values():
             for header in members:
-                found += self._loop(header, members, passes)
+                found += self._loop(header, members, at_place[header.file, header.line], passes)
         return found
 
-    def _loop(self, header: Line, members: Sequence[Line], passes: float) -> list[CodeLoop]:
+    def _loop(
+        self, header: Line, members: Sequence[Line], same_place: Sequence[Line], passes: float
+    ) -> list[CodeLoop]:
         if (match := _HEADER.match(header.code)) or (match := _WHILE.match(header.code)):
             after = [line for line in members if line.line > header.line]
         elif match := _COMPREHENSION.search(header.code):
@@ -142,7 +147,10 @@ WHERE {context.where("l")} AND l.track_id = {track}"""
             if count < passes:
                 return []
             targets = tuple(_NAME.findall(match["targets"]))
-            return [CodeLoop(header, (header,), targets, match["source"].strip(), count)]
+            # What the line does with the results (torch.stack, sum) goes with it. From Python 3.12 on the line and its
+            # comprehension are one code object anyway.
+            body = (header, *(line for line in same_place if line.site_id != header.site_id))
+            return [CodeLoop(header, body, targets, match["source"].strip(), count)]
         else:
             return []
         # Only lines that run in most passes belong to the body; a nested loop's lines run more often.

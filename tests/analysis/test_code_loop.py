@@ -55,6 +55,22 @@ def test_a_comprehension_is_its_own_body(tmp_path: Path) -> None:
     assert found.body == (found.header,)
 
 
+def test_what_a_line_does_with_its_comprehension_goes_with_it(tmp_path: Path) -> None:
+    builder = RunBuilder(tmp_path / "run")
+    builder.steps(1, 10_000)
+    code = "y = torch.stack([x[i, j[i]] for i in range(128)])"
+    inner, outer = builder.line(10, code, "f.<locals>.<listcomp>"), builder.line(10, code, "f")
+    for i in range(40):
+        builder.state(inner, i * 5, 5, stack=builder.stack(inner, outer))
+        builder.op("aten::select", i * 5 + 1, 2, site=inner)
+    builder.state(outer, 200, 50)
+    builder.op("aten::stack", 201, 40, site=outer)
+    run = builder.open()
+    (found,) = CodeLines(RuleContext(run.engine, find_scope(run.engine))).loops(16)
+    assert found.header.site_id == inner
+    assert [line.site_id for line in found.lines] == [inner, outer]
+
+
 def test_lines_after_the_loop_do_not_belong_to_it(tmp_path: Path) -> None:
     (found,) = loops(
         tmp_path, [("for i in range(n):", 41), ("a(x[i])", 40), ("if rare:", 40), ("b()", 2), ("c()", 1)]
