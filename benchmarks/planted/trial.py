@@ -4,6 +4,7 @@
     python -m benchmarks.planted.trial tools 3            the tools that the MCP server of run 3 offers
     python -m benchmarks.planted.trial ask 3 bottlenecks '{"limit": 2}'
     python -m benchmarks.planted.trial kinds              the kinds of fault to choose from
+    python -m benchmarks.planted.trial transcript 3       the session of run 3, long answers cut
     python -m benchmarks.planted.trial score ANSWERS      {"3": {"kind": "row_loop", "file": "train.py", "line": 7}, ...}
 
 Each program is drawn at random and holds its slow version alone, without comments. Every question and answer goes to
@@ -27,13 +28,14 @@ from benchmarks.planted.slow_only import slow_only
 
 COUNT, STEPS, SEED = 10, 12, 20261130
 CHARACTERS_PER_TOKEN = 4
+SHOWN_CHARACTERS = 700
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(
         prog="benchmarks.planted.trial", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("what", choices=("prepare", "tools", "ask", "kinds", "score"))
+    parser.add_argument("what", choices=("prepare", "tools", "ask", "kinds", "transcript", "score"))
     parser.add_argument("arguments", nargs="*")
     parser.add_argument("--runs", default="/tmp/trial", type=Path)
     parser.add_argument("--key", default="/tmp/trial-key.json", type=Path)
@@ -43,6 +45,8 @@ def main() -> int:
         prepare(given.runs, given.key, given.seed)
     elif given.what == "kinds":
         print(_kinds())
+    elif given.what == "transcript":
+        print(transcript(given.runs / str(int(given.arguments[0]))))
     elif given.what == "score":
         print(score(json.loads(Path(given.arguments[0]).read_text()), given.key, given.runs))
     else:
@@ -124,6 +128,16 @@ def score(answers: dict[str, dict[str, Any]], key: Path, runs: Path) -> str:
             f" (planted: {', '.join(right['kinds'])} at {right['lines']})"
         )
     return "\n".join([*rows, f"fault {faults} of {len(expected)}, line {lines} of {len(expected)}"])
+
+
+def transcript(directory: Path) -> str:
+    """Every question of a session with the beginning of its answer."""
+    calls = _calls(directory / "session.jsonl")
+    return "\n".join(
+        f"{call['tool']} {json.dumps(call['arguments'])}\n    {call['answer'][:SHOWN_CHARACTERS]}"
+        + (" ..." if len(call["answer"]) > SHOWN_CHARACTERS else "")
+        for call in calls
+    )
 
 
 def _calls(log: Path) -> list[dict[str, Any]]:
