@@ -14,7 +14,7 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _VIEW_OF = {
     "summary": "rank_summary",
     "health": "run_health",
-    "lines": "lines",
+    "lines": "lines_by_place",
     "ops": "ops",
     "kernels": "kernels",
     "modules": "modules_time",

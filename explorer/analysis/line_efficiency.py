@@ -9,21 +9,32 @@ if TYPE_CHECKING:
     from explorer.analysis.run import Run
 
 _RATES = """
-SELECT site_id, sum(flops)::DOUBLE AS work_flops, sum(time_ns)::BIGINT AS work_ns,
+SELECT file, line, CASE WHEN line > 0 THEN 0 ELSE site_id END AS only_site,
+       sum(flops)::DOUBLE AS work_flops, sum(time_ns)::BIGINT AS work_ns,
        CASE WHEN count(efficiency) = count(*) THEN sum(efficiency * time_ns) END AS least_ns
-FROM roofline_lines WHERE site_id IS NOT NULL AND time_ns > 0 GROUP BY site_id
+FROM roofline_lines WHERE file IS NOT NULL AND time_ns > 0 GROUP BY ALL
 """
 
 
 def with_efficiency(run: Run, rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Rows of lines with what their computation achieved.
+    """Rows of `lines_by_place` with what their computation achieved.
 
     Adds `work_flops` and `work_ns` (operations and time of the op calls whose work is known), `least_ns` (the least time
     that the roofline allows them; None where a peak is not known) and their quotients, see `rates`.
     """
-    known = {row.pop("site_id"): row for row in run.engine.sql(_RATES).rows()}
+    known = {
+        (row.pop("file"), row.pop("line"), row.pop("only_site")): row for row in run.engine.sql(_RATES).rows()
+    }
     nothing: dict[str, Any] = {"work_flops": None, "work_ns": None, "least_ns": None}
-    return [rates({**row, **known.get(row["site_id"], nothing)}) for row in rows]
+    return [
+        rates(
+            {
+                **row,
+                **known.get((row["file"], row["line"], 0 if row["line"] else row["site_id"]), nothing),
+            }
+        )
+        for row in rows
+    ]
 
 
 def rates(row: dict[str, Any]) -> dict[str, Any]:

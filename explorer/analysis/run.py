@@ -131,9 +131,15 @@ class Run:
         """Device work by name."""
         return self._answer("kernels", "kernels", mode)
 
-    def lines(self) -> Result:
-        """Source lines by cost."""
-        return self.view("lines")
+    def lines(self, by: str = "line") -> Result:
+        """Source lines by cost: by 'line', or by 'site', which keeps a line and the comprehensions and lambdas on it apart.
+
+        Raises UsageError for another grouping.
+        """
+        views = {"line": "lines_by_place", "site": "lines"}
+        if by not in views:
+            raise UsageError(f"Lines cannot be listed by '{by}'.", f"Choose {' or '.join(views)}.")
+        return self.engine.sql(f"SELECT * FROM {views[by]}", None, "neuron-explorer/lines/1")
 
     def modules(self) -> Result:
         """nn.Modules by time."""

@@ -47,12 +47,22 @@ class LineDetail:
 
 
 def line_rows(run: Run) -> list[dict[str, Any]]:
-    """`lines` with the work of `line_work`, costliest first."""
+    """`lines_by_place` with the work of `line_work`, costliest first."""
     return run.engine.sql(
-        "SELECT l.*, w.flops, w.allocated_bytes, w.flops / nullif(l.device_ns / 1e9, 0) AS flops_per_s,"
-        " greatest(l.share, l.device_share) AS top_share"
-        " FROM lines AS l LEFT JOIN line_work AS w USING (site_id)"
-        " ORDER BY l.device_ns + l.cost_ns DESC, l.file, l.line"
+        """
+        WITH work AS (
+            SELECT s.file, s.line, CASE WHEN s.line > 0 THEN 0 ELSE site_id END AS only_site,
+                   sum(w.flops) AS flops, sum(w.allocated_bytes)::BIGINT AS allocated_bytes
+            FROM line_work AS w JOIN sites AS s USING (site_id)
+            GROUP BY ALL
+        )
+        SELECT l.*, w.flops, w.allocated_bytes, w.flops / nullif(l.device_ns / 1e9, 0) AS flops_per_s,
+               greatest(l.share, l.device_share) AS top_share
+        FROM lines_by_place AS l
+        LEFT JOIN work AS w
+            ON w.file = l.file AND w.line = l.line AND w.only_site = CASE WHEN l.line > 0 THEN 0 ELSE l.site_id END
+        ORDER BY l.device_ns + l.cost_ns DESC, l.file, l.line
+        """
     ).rows()
 
 

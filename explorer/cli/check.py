@@ -116,17 +116,17 @@ def _share(text: str) -> float:
 
 
 def _known_rules(budget: Budget) -> None:
+    from difflib import get_close_matches
+
     from explorer.analysis.findings import all_rules
 
     names = {rule.name for rule in all_rules()}
     for rule in budget.forbidden:
         if rule not in names:
-            from difflib import get_close_matches
-
-            close = get_close_matches(rule, names, 1)
+            near = get_close_matches(rule, names, 3, 0.0)
             raise UsageError(
                 f"There is no rule '{rule}'.",
-                f"Did you mean {close[0]}?" if close else f"Rules: {', '.join(sorted(names))}.",
+                f"Did you mean {', '.join(near[:-1])} or {near[-1]}? docs/rules/index.md lists all.",
             )
 
 

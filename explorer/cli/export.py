@@ -14,16 +14,15 @@ if TYPE_CHECKING:
     from explorer.analysis.run import Run
     from explorer.analysis.trace_rows import Window
 
-ENDINGS = (
-    (".speedscope.json", "speedscope"),
-    (".json", "perfetto"),
-    (".json.gz", "perfetto"),
-    (".folded", "folded"),
-    (".csv", "csv"),
-    (".parquet", "parquet"),
-    (".prom", "openmetrics"),
-    (".om", "openmetrics"),
-)
+ENDINGS = {
+    "speedscope": (".speedscope.json", ".speedscope.json.gz", ".speedscope"),
+    "perfetto": (".json", ".json.gz", ".perfetto"),
+    "folded": (".folded", ".collapsed", ".stacks"),
+    "csv": (".csv",),
+    "parquet": (".parquet", ".pq"),
+    "openmetrics": (".prom", ".om", ".openmetrics", ".metrics"),
+}
+"""File endings of each format; the first format that fits counts, in capitals too."""
 FORMATS = ("perfetto", "speedscope", "folded", "csv", "parquet", "openmetrics")
 WEIGHTS = ("host", "device")
 
@@ -69,10 +68,9 @@ def command(
     perfetto: Chrome JSON of the run or a window, with source lines, arrows and counters (also .json.gz). speedscope, folded: flame
     graphs by user line. csv, parquet: any table or view. openmetrics: the key figures for Prometheus.
     """
-    kind = format_ or next((kind for ending, kind in ENDINGS if output.endswith(ending)), None)
+    kind = format_ or _by_ending(output)
     if kind not in FORMATS:
-        what = f"There is no format '{format_}'." if format_ else f"The ending of {output} names no format."
-        raise UsageError(what, f"Choose one with --format: {', '.join(FORMATS)}.")
+        raise UsageError(f"There is no format '{format_}'.", f"Choose one of {', '.join(FORMATS)}.")
     _check(kind, view, weight, step, start_ms, end_ms)
     from explorer.cli.output import note
     from explorer.cli.source_run import open_source
@@ -87,6 +85,21 @@ def command(
             ) from error
     note(f"{output}: {said}, {os.path.getsize(output):,} bytes")
     return source.exit_code
+
+
+def _by_ending(output: str) -> str:
+    name = output.lower()
+    for kind, endings in ENDINGS.items():
+        if name.endswith(endings):
+            return kind
+    if name.endswith((".html", ".md")):
+        raise UsageError(
+            f"The ending of {output} names no format of export.", "The verb report writes HTML and Markdown."
+        )
+    known = "; ".join(f"{kind} {', '.join(ENDINGS[kind])}" for kind in FORMATS)
+    raise UsageError(
+        f"The ending of {output} names no format.", f"Known are: {known}. Or choose one with --format."
+    )
 
 
 def _check(
@@ -141,10 +154,13 @@ def _write(
         text = openmetrics_text(run)
         write_whole(output, text.encode())
         return f"{sum(not line.startswith('#') for line in text.splitlines()):,} values"
+    import gzip
+
     from explorer.report.speedscope import folded_lines, speedscope_json
 
     if kind == "speedscope":
-        write_whole(output, speedscope_json(run, device=weight == "device"))
+        data = speedscope_json(run, device=weight == "device")
+        write_whole(output, gzip.compress(data) if output.lower().endswith(".gz") else data)
         return f"{weight} time by user line"
     lines = list(folded_lines(run, device=weight == "device"))
     write_whole(output, "".join(f"{line}\n" for line in lines).encode("utf-8", "replace"))

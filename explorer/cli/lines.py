@@ -24,6 +24,9 @@ def command(
     everything: Annotated[
         bool, typer.Option("--all", help="Also lines outside your own code (torch, libraries)")
     ] = False,
+    by: Annotated[
+        str, typer.Option("--by", help="line, or site: comprehensions and lambdas apart from their line")
+    ] = "line",
     limit: LimitOption = 20,
     rank: RankOption = None,
     json: JsonOption = False,
@@ -32,7 +35,8 @@ def command(
 
     Device is the time of the kernels and copies the line started. Host is its Python time and the host time of the ops
     it is responsible for: an op of the backward pass belongs to the line of its forward op. Own is the time threads spent
-    executing the line itself. The shares are parts of all device time and of all host time.
+    executing the line itself. The shares are parts of all device time and of all host time. A line and the
+    comprehensions and lambdas on it are one row; --by site tells them apart.
     """
     from explorer.cli.reading import place, read
     from explorer.cli.table import Column
@@ -48,11 +52,12 @@ def command(
         Column("ops", "Ops", "number", priority=5),
         Column("calls", "Visits", "number", priority=6),
         Column("where", "Line", "path", flexible=True, style="cyan"),
+        *((Column("function", "Function", style="dim", flexible=True),) if by == "site" else ()),
         Column("code", "Code", flexible=True),
     )
     return read(
         run,
-        lambda opened: opened.lines(),
+        lambda opened: opened.lines(by),
         columns,
         json=json,
         limit=limit,

@@ -108,7 +108,6 @@ def _print(report: JobReport, limit: int) -> None:
         rows = [
             {
                 **row,
-                "bus": (row["bus_bandwidth"] or 0) / 1e9 or None,
                 "group": row["group_name"] or "(unnamed)",
             }
             for row in report.bandwidth[:8]
@@ -123,7 +122,7 @@ def _print(report: JobReport, limit: int) -> None:
                 Column("calls", "calls", "number", 1),
                 Column("latency_ns", "transfer", "duration"),
                 Column("wait_ns", "waits", "duration"),
-                Column("bus", "bus GB/s", "rate", 1),
+                Column("bus_bandwidth", "on the bus", "byte_rate", 1),
             ],
         )
     if mesh := mesh_text(report.mesh):

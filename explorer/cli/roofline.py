@@ -31,8 +31,8 @@ def command(
 
         measure()
     rates = (
-        Column("tera", "TFLOP/s", "rate"),
-        Column("giga", "GB/s", "rate"),
+        Column("achieved_flops", "Computes", "flop_rate"),
+        Column("achieved_bandwidth", "Moves", "byte_rate"),
         Column("efficiency", "Efficiency", "share"),
     )
     columns = {
@@ -61,7 +61,7 @@ def command(
             Column("step", "Step", "number"),
             Column("wall_ns", "Time", "duration", style="bold"),
             Column("dtype", "Type"),
-            Column("tera", "TFLOP/s", "rate"),
+            Column("achieved_flops", "Computes", "flop_rate"),
             Column("mfu", "MFU", "share"),
         ),
     }
@@ -73,8 +73,6 @@ def command(
         limit=limit,
         shown=lambda row: {
             **row,
-            "tera": row["achieved_flops"] / 1e12,
-            "giga": (row.get("achieved_bandwidth") or 0) / 1e9,
             "where": f"{row['file']}:{row['line']}" if row.get("file") else "",
         },
         empty="No op carries shapes that a model knows; record with record_shapes=True.",

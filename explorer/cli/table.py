@@ -28,7 +28,7 @@ class Column:
     Args:
         key: name in the rows.
         title: heading.
-        kind: text, path, number, duration, share, bytes, rate or raw (a number as it is): decides format and alignment.
+        kind: text, path, number, duration, share, bytes, rate (two decimals), flop_rate, byte_rate or raw (a number as it is): decides format and alignment.
         priority: 0 always stays; the highest is hidden first where the table is too wide.
         flexible: gives up width, down to 16 characters, before columns are hidden.
         style: rich style on a terminal.
@@ -51,6 +51,8 @@ _FORMATS: dict[str, Callable[[Any], str]] = {
     "bytes": units.size,
     "raw": str,
     "rate": lambda value: f"{float(value):.2f}",
+    "flop_rate": units.flop_rate,
+    "byte_rate": units.byte_rate,
 }
 _LEFT = ("text", "path")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from explorer.model.quantity import duration_text, size_text
+from explorer.model.quantity import duration_text, rate_text, size_text
 
 ELLIPSIS = "…"
 
@@ -28,6 +28,16 @@ def share(part: float) -> str:
 def size(count: float) -> str:
     """Bytes with a binary unit: 512 B, 1.50 KiB, 2.00 GiB."""
     return size_text(count)
+
+
+def flop_rate(per_second: float) -> str:
+    """Floating point operations per second with the prefix that fits: 7.20 GFLOP/s."""
+    return rate_text(float(per_second), "FLOP/s")
+
+
+def byte_rate(per_second: float) -> str:
+    """Bytes per second with the decimal prefix that fits: 1.74 GB/s."""
+    return rate_text(float(per_second), "B/s")
 
 
 def number(value: Any) -> str:

@@ -1,8 +1,9 @@
-"""Durations and sizes as people read them: three significant digits and a unit. The one place that formats them."""
+"""Durations, sizes and rates as people read them: three significant digits and a unit. The one place that formats them."""
 
 from __future__ import annotations
 
 _TIME = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"))
+_RATE = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 _SIZE = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
@@ -42,3 +43,11 @@ def size_text(size_bytes: float, *, trim: bool = False) -> str:
             return f"{sign}{shown} {unit}"
         value /= 1024
     raise AssertionError("unreachable: the last unit takes any size")
+
+
+def rate_text(per_second: float, unit: str) -> str:
+    """A rate with the decimal prefix that fits it: 7.20 GFLOP/s, 3.35 TB/s; 0 is '0'."""
+    for factor, prefix in _RATE:
+        if per_second >= factor * 0.9995:
+            return f"{three_digits(per_second / factor)} {prefix}{unit}"
+    return f"{three_digits(per_second)} {unit}" if per_second else "0"

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from explorer.analysis.line_efficiency import with_efficiency
+from explorer.analysis.source_view import line_rows
 from explorer.model import cpu_peak_cache
 from explorer.model.device_peaks import all_peaks, find_peak
 from explorer.model.errors import UsageError
@@ -75,9 +77,29 @@ def test_an_unknown_device_gives_rates_without_efficiency(tmp_path: Path) -> Non
         devices=[device(peak_flops=None, memory_bandwidth=None)],
     )
     (row,) = run.roofline().rows()
-    assert (row["efficiency"], row["bound"]) == (None, None)
+    assert (row["efficiency"], row["bound"], row["lost_ns"]) == (None, None, None)
+    assert [line["lost_ns"] for line in run.roofline("line").rows()] == [None]
     assert row["achieved_flops"] == pytest.approx(2e9)
     assert "not known" in row["problem"]
+
+
+def test_code_objects_of_one_line_are_one_line_that_computes(tmp_path: Path) -> None:
+    shapes = {"shapes": "[[100,100],[100,100]]", "dtypes": HALF}
+    inner = line_id(1, function="<lambda>")
+    run = make_run(
+        tmp_path,
+        [
+            event(1, "op", "aten::mm", 0, 100_000, site_id=line_id(1), **shapes),
+            event(2, "op", "aten::mm", 100_000, 400_000, site_id=inner, **shapes),
+        ],
+        devices=[{**device(), "device": "cpu"}],
+        sites=[site(1), site(1, function="<lambda>")],
+    )
+    (line,) = run.roofline("line").rows()
+    assert (line["line"], line["calls"], line["time_ns"], line["flops"]) == (1, 2, 400_000, 4_000_000)
+    (whole,) = with_efficiency(run, line_rows(run))
+    assert (whole["function"], whole["work_ns"], whole["work_flops"]) == ("<lambda>, main", 400_000, 4e6)
+    assert whole["achieved_flops"] == pytest.approx(1e10)
 
 
 def test_tensor_float_by_the_name_of_the_kernel(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from explorer.analysis.run import Run, open_run
 from explorer.analysis.view import all_views
-from explorer.model.errors import InputError
+from explorer.model.errors import InputError, UsageError
 from explorer.model.ids import module_id
 from explorer.model.tables import TABLES
 from tests.analysis.hand_built import (
@@ -141,6 +141,45 @@ def test_lines_with_shares(tmp_path: Path) -> None:
     )
     assert {line: row["device_ns"] for line, row in by(run, "lines", "line").items()} == {1: 75, 2: 25}
     assert sum(row["share"] for row in run.view("event_lines").rows()) == 1
+
+
+def test_code_objects_on_one_line_are_one_row_unless_asked(tmp_path: Path) -> None:
+    inner = line_id(1, function="<listcomp>")
+    run = make_run(
+        tmp_path,
+        [
+            event(1, "op", "aten::mul", 0, 10, site_id=line_id(1)),
+            event(2, "op", "aten::add", 20, 60, site_id=inner),
+            event(3, "op", "aten::exp", 60, 65, site_id=line_id(0)),
+            event(4, "op", "aten::abs", 65, 70, site_id=line_id(0, function="other")),
+        ],
+        host_states=[state(1, 0, 20), {**state(1, 20, 60), "site_id": inner}, state(1, 60, 80)],
+        sites=[
+            site(1),
+            site(1, function="<listcomp>"),
+            site(0, code=""),
+            site(0, function="other", code=""),
+        ],
+    )
+    first, *functions = run.lines().rows()
+    assert pick(first, "site_id", "line", "function", "code", "ops", "calls", "cost_ns", "host_ns") == (
+        inner,
+        1,
+        "<listcomp>, main",
+        "line 1",
+        2,
+        3,
+        70,
+        80,
+    )
+    assert [(row["line"], row["function"]) for row in functions] == [(0, "main"), (0, "other")]
+    apart = [pick(row, "line", "function", "host_ns", "ops") for row in run.lines("site").rows()]
+    assert apart[:2] == [(1, "<listcomp>", 40, 1), (1, "main", 40, 1)]
+    assert sum(row["share"] for row in run.lines()) == pytest.approx(
+        sum(row["share"] for row in run.lines("site"))
+    )
+    with pytest.raises(UsageError, match="cannot be listed by 'file'"):
+        run.lines("file")
 
 
 def test_lines_without_states_use_python_events(tmp_path: Path) -> None:

@@ -53,7 +53,8 @@ def test_check_is_a_gate(runs: tuple[str, str], tmp_path: Path, capsys: Any) -> 
     ("arguments", "message"),
     [
         (["--max-regression", "much"], "is not a share"),
-        (["--forbid", "host_snyc"], "Did you mean host_sync"),
+        (["--forbid", "host_snyc"], "Did you mean host_sync, host_bound or neuron_host_fallback? docs/rules"),
+        (["--forbid", "nonsense"], "Did you mean neuron_tensor_use, neuron_transposes or neuron_errors?"),
         (["--max-memory", "big"], "is not a size"),
         (["--rules", "/nowhere.toml"], "cannot be read"),
     ],

@@ -23,6 +23,13 @@ SAMPLE = str(Path(__file__).resolve().parents[2] / "sample_traces" / "transforme
         ("x.csv", ["--view", "steps"], b'"rank"'),
         ("x.parquet", ["--view", "kernels"], b"PAR1"),
         ("x.prom", [], b"# TYPE"),
+        ("x.openmetrics", [], b"# TYPE"),
+        ("x.metrics", [], b"# TYPE"),
+        ("X.PQ", ["--view", "kernels"], b"PAR1"),
+        ("x.collapsed", [], b"<module>"),
+        ("x.speedscope", [], b'{"$schema"'),
+        ("x.speedscope.json.gz", [], b"\x1f\x8b"),
+        ("x.pt.trace.json", [], b'{"schemaVersion"'),
         ("trace", ["--format", "perfetto"], b'{"schemaVersion"'),
     ],
 )
@@ -38,7 +45,8 @@ def test_every_format(tmp_path, capsys, name, more, start):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["-o", "x.txt"], "names no format"),
+        (["-o", "x.txt"], "names no format. Known are: perfetto .json, .json.gz, .perfetto; speedscope"),
+        (["-o", "x.html"], "The verb report writes HTML"),
         (["-o", "x.json", "--format", "pdf"], "no format 'pdf'"),
         (["-o", "x.csv"], "--view"),
         (["-o", "x.csv", "--view", "nothing"], "no table or view"),

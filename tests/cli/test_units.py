@@ -37,6 +37,26 @@ def test_size(count: int, text: str) -> None:
     assert units.size(count) == text
 
 
+@pytest.mark.parametrize(
+    ("per_second", "text"),
+    [
+        (0, "0"),
+        (12, "12.0 FLOP/s"),
+        (4_640_000_000, "4.64 GFLOP/s"),
+        (999_600_000, "1.00 GFLOP/s"),
+        (1.12e8, "112 MFLOP/s"),
+        (3.12e14, "312 TFLOP/s"),
+        (2.5e15, "2.50 PFLOP/s"),
+    ],
+)
+def test_rates_have_the_prefix_that_fits(per_second: float, text: str) -> None:
+    assert units.flop_rate(per_second) == text
+
+
+def test_bytes_per_second() -> None:
+    assert (units.byte_rate(3.35e12), units.byte_rate(892e6)) == ("3.35 TB/s", "892 MB/s")
+
+
 def test_number_and_share() -> None:
     assert units.number(1234567) == "1,234,567"
     assert units.number(0.12345) == "0.1235"

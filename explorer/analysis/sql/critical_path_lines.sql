@@ -1,12 +1,12 @@
 -- critical_path_lines: source lines by their time on the critical path, over the complete steps of each rank. Only time
--- on the path can shorten a step.
+-- on the path can shorten a step. Comprehensions and lambdas count with the line they stand on, as in lines_by_place.
 -- Needs: critical_path, steps, sites
 -- Columns
 --   rank INTEGER - Process rank
---   site_id BIGINT - Source line (sites); null: no line known
+--   site_id BIGINT - Source line (sites), the costliest of its code objects; null: no line known
 --   file VARCHAR - File of the line
 --   line INTEGER - Line number
---   function VARCHAR - Function
+--   function VARCHAR - Functions whose code stands on the line, costliest first
 --   code VARCHAR - Source text
 --   host_ns BIGINT ns Time on the path on the host
 --   device_ns BIGINT ns Time on the path on devices, with launch latency and gaps
@@ -30,7 +30,11 @@ WITH counted AS (
     FROM taken
     GROUP BY rank, site_id
 )
-SELECT p.rank, p.site_id, s.file, s.line, s.function, s.code, p.host_ns, p.device_ns, p.total_ns, p.per_step_ns, p.share
+SELECT p.rank, first(p.site_id ORDER BY p.total_ns DESC, s.function) AS site_id, s.file, s.line,
+       string_agg(s.function, ', ' ORDER BY p.total_ns DESC, s.function) AS function,
+       first(s.code ORDER BY p.total_ns DESC, s.function) AS code, sum(p.host_ns)::BIGINT AS host_ns, sum(p.device_ns)::BIGINT AS device_ns,
+       sum(p.total_ns)::BIGINT AS total_ns, sum(p.per_step_ns)::BIGINT AS per_step_ns, sum(p.share) AS share
 FROM summed AS p
 LEFT JOIN sites AS s USING (site_id)
-ORDER BY p.rank, p.total_ns DESC, s.file, s.line
+GROUP BY p.rank, s.file, s.line, CASE WHEN s.line > 0 THEN 0 ELSE p.site_id END
+ORDER BY p.rank, total_ns DESC, s.file, s.line

@@ -20,7 +20,7 @@
 --   attainable_flops DOUBLE flop/s What the device allows at this intensity
 --   bound VARCHAR - compute or memory: the side of the roofline; null where the peaks are not known
 --   efficiency DOUBLE - Least time over time, 0 to 1; null where the peaks are not known or it would be above 1
---   lost_ns BIGINT ns Time above the least time, all calls
+--   lost_ns BIGINT ns Time above the least time, all calls; null where the peaks are not known
 --   problem VARCHAR - Why there is no efficiency
 WITH grouped AS (
     SELECT name, family, shapes, dtype, device, count(*) AS calls, sum(time_ns)::BIGINT AS time_ns, any_value(flops) AS flops,
@@ -34,7 +34,7 @@ SELECT name, family, shapes, dtype, device, calls, time_ns, flops, size_bytes, f
        least(peak_flops, flops / nullif(size_bytes, 0) * memory_bandwidth) AS attainable_flops,
        CASE WHEN attainable_ns IS NULL THEN NULL WHEN flops / peak_flops >= size_bytes / memory_bandwidth THEN 'compute' ELSE 'memory' END AS bound,
        CASE WHEN attainable_ns <= time_ns THEN attainable_ns / time_ns END AS efficiency,
-       greatest(time_ns - attainable_ns, 0)::BIGINT AS lost_ns,
+       CASE WHEN attainable_ns IS NOT NULL THEN greatest(time_ns - attainable_ns, 0)::BIGINT END AS lost_ns,
        CASE WHEN attainable_ns IS NULL THEN 'the peaks of this device and dtype are not known'
             WHEN attainable_ns > time_ns THEN 'above 100 % (' || round(100 * attainable_ns / time_ns)::INT || ' %): cached data, an algorithm with fewer operations (Winograd, FFT), or the model is wrong'
        END AS problem
