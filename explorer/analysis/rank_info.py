@@ -24,9 +24,7 @@ RANK_INFO = Table(
         Column("command", "string", "Command line, secrets masked", nullable=True),
         Column("git_commit", "string", "Commit of the user's program", nullable=True),
         Column("op_cost_ns", "float64", "Measured cost of recording one op; 0 where unknown", unit="ns"),
-        Column(
-            "line_cost_ns", "float64", "Measured cost of recording one line; 0 where unknown", unit="ns"
-        ),
+        Column("line_cost_ns", "float64", "Measured cost of recording one line; 0 where unknown", unit="ns"),
         Column(
             "call_cost_ns",
             "float64",
