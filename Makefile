@@ -9,6 +9,9 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-
 # Where no torch is there yet, the version this release was tested with is installed.
 TESTED  = $$($(BIN)/python -c "from importlib.util import find_spec; print('' if find_spec('torch') else '-c .ci/constraints.txt')")
 
+# Built by the installation where there is a C compiler.
+SCANNER = $(wildcard explorer/collectors/kineto/scanner/*)
+
 .PHONY: setup demo test lint docs clean
 
 setup: $(VENV)/.ready
@@ -19,12 +22,12 @@ $(VENV)/bin/python:
 	@echo "Making $(VENV) with $(PYTHON)"
 	@$(PYTHON) -m venv $$($(PYTHON) -c "from importlib.util import find_spec; print('--system-site-packages' if find_spec('torch') else '')") $(VENV)
 
-$(VENV)/.capture: pyproject.toml | $(VENV)/bin/python
+$(VENV)/.capture: pyproject.toml $(SCANNER) | $(VENV)/bin/python
 	@echo "Installing neuron-explorer and what recording needs"
 	@$(PIP) $(TESTED) -e ".[capture]"
 	@touch $@
 
-$(VENV)/.ready: pyproject.toml | $(VENV)/bin/python
+$(VENV)/.ready: pyproject.toml $(SCANNER) | $(VENV)/bin/python
 	@echo "Installing neuron-explorer with everything that its tests need"
 	@$(PIP) $(TESTED) -e ".[capture,mcp,dev]"
 	@touch $@ $(VENV)/.capture

@@ -70,6 +70,7 @@ def examine() -> Report:
         report.checks.append(neuron)
     report.checks.append(_permissions())
     report.checks.append(_disk())
+    report.checks.append(_trace_reader())
     report.checks.append(_extras())
     report.not_captured = list(_not_captured(torch))
     return report
@@ -305,6 +306,22 @@ def _disk() -> Check:
         )
     state = "ok" if free >= 1 else "note"
     return Check("disk", state, f"{free:.1f} GiB free in {here}")
+
+
+def _trace_reader() -> Check:
+    from explorer.collectors.kineto.compiled import SETTING, compiled
+
+    name = "trace reader"
+    if compiled() is not None:
+        return Check(name, "ok", "compiled")
+    if os.environ.get(SETTING):
+        return Check(name, "note", f"not the compiled one, as {SETTING} is set: imports take longer")
+    return Check(
+        name,
+        "note",
+        "not compiled: imports of Kineto traces take longer, and give the same",
+        "Install a C compiler, then neuron-explorer again",
+    )
 
 
 _EXTRAS = {

@@ -70,3 +70,15 @@ def test_one_screen_and_one_document(
     names = [check["name"] for check in document["checks"]]
     assert names[:4] == ["Python", "neuron-explorer", "torch", "accelerator"]
     assert {check["state"] for check in document["checks"]} <= {"ok", "note", "no"}
+
+
+def test_the_trace_reader_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NE_NO_SCANNER", "1")
+    check = machine._trace_reader()
+    assert (check.name, check.state) == ("trace reader", "note")
+    assert check.found == "not the compiled one, as NE_NO_SCANNER is set: imports take longer"
+    monkeypatch.delenv("NE_NO_SCANNER")
+    monkeypatch.setattr("explorer.collectors.kineto.compiled.LAYOUT", -1)
+    check = machine._trace_reader()
+    assert check.state == "note"
+    assert check.remedy == "Install a C compiler, then neuron-explorer again"

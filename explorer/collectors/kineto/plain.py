@@ -21,7 +21,7 @@ from explorer.collectors.kineto.tokens import Tokens, Vocabulary, find_tokens
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 _FLOWS = ("s", "t", "f")
-_PHASES = ("X", *_FLOWS)
+PHASES = ("X", *_FLOWS)
 _UNNUMBERED = ("python_function", "ac2g")
 """Source categories whose args hold nothing that has a column."""
 _SAMPLE_BYTES = 1 << 16
@@ -62,7 +62,7 @@ _VOCABULARY = Vocabulary(
 )
 _QUOTE, _BRACE, _BRACKET = b'"{['
 _LETTERS = np.full(256, -1, np.int8)
-for _place, _letter in enumerate(_PHASES):
+for _place, _letter in enumerate(PHASES):
     _LETTERS[ord(_letter)] = _place
 _NUMERIC = np.zeros(256, bool)
 _NUMERIC[list(b"-0123456789")] = True
@@ -117,7 +117,7 @@ class _Reading:
         for name in ("cat", "name", "bp"):
             self._words(name, self._once(_VOCABULARY.top[name]))
         for name in ("pid", "tid"):
-            self._codes(name, self._once(_VOCABULARY.top[name]), _track_part)
+            self._codes(name, self._once(_VOCABULARY.top[name]), track_part)
         for name in ("ts", "dur"):
             self._times(name)
         ident = self._once(_VOCABULARY.top["id"])
@@ -137,7 +137,7 @@ class _Reading:
         self._arguments()
         self.columns["attributes"] = _attributes(categories, self._bodies(), letter, marked)
         self.columns["ph"] = pa.DictionaryArray.from_arrays(
-            pa.array(np.maximum(letter, 0).astype(np.int32)), pa.array(_PHASES, pa.string())
+            pa.array(np.maximum(letter, 0).astype(np.int32)), pa.array(PHASES, pa.string())
         )
 
     def _once(self, number: int) -> Ints:
@@ -310,7 +310,7 @@ class _Reading:
         return pa.StringArray.from_buffers(self.count, pa.py_buffer(offsets), data)
 
 
-def _track_part(text: str) -> str | None:
+def track_part(text: str) -> str | None:
     """A pid or tid: an integer or a text."""
     if text.startswith('"'):
         return str(msgspec.json.decode(text))
@@ -325,7 +325,7 @@ def _number(text: str) -> str | None:
     """An integer, or a text with a hexadecimal one."""
     if text.startswith('"'):
         return str(int(text[1:-1], 16)) if _HEX.fullmatch(text[1:-1]) else None
-    return _track_part(text)
+    return track_part(text)
 
 
 def _attributes(

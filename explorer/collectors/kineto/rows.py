@@ -19,6 +19,7 @@ from explorer.collectors.kineto.nanoseconds import nanoseconds
 from explorer.collectors.kineto.numerals import WIDTH, key_ends, numerals
 from explorer.collectors.kineto.plain import compact, read_plain
 from explorer.collectors.kineto.repeats import last_counts
+from explorer.collectors.kineto.scanning import scan
 
 if TYPE_CHECKING:
     import duckdb
@@ -60,9 +61,30 @@ def read_rows(text: bytes) -> pa.Table:
     """The events in `text`, the inside of a strict JSON array, with the columns of rows.sql.
 
     ts and dur are int64 ns (null where absent or no number); ident is the id as a number (its own where it is one, else
-    a hash); rest and body are joined to attributes; words are dictionaries. Rows as Kineto writes them are read by
-    `read_plain`, all others by DuckDB.
+    a hash); rest and body are joined to attributes; words are dictionaries. Rows as Kineto writes them are read by the
+    compiled scanner, or without it by `read_plain`, all others by DuckDB.
     """
+    scanned = scan(text)
+    if scanned is None or len(scanned.other) == scanned.count:
+        rows, repeated = _unscanned(text)
+        offset = _offset(text, repeated[0]) if repeated else 0
+    else:
+        rows = _complete(scanned.columns, scanned.count)
+        repeated, offset = [], 0
+        if len(scanned.other):
+            bounds = zip(scanned.begin.tolist(), scanned.stop.tolist())
+            others, repeated = _unscanned(b",".join(text[begin:stop] for begin, stop in bounds))
+            offset = int(scanned.begin[repeated[0]]) if repeated else 0
+            plain = np.ones(scanned.count, bool)
+            plain[scanned.other] = False
+            rows = _merged(rows, others, plain)
+    if repeated:
+        rows = rows.replace_schema_metadata({REPEATED: f"{len(repeated)} {offset}"})
+    return rows
+
+
+def _unscanned(text: bytes) -> tuple[pa.Table, list[int]]:
+    """The events without the compiled scanner, and which of them have repeated names."""
     compacted = compact(text)
     found = read_plain(compacted)
     if found is None:
@@ -70,22 +92,22 @@ def read_rows(text: bytes) -> pa.Table:
         compacted = msgspec.json.format(b"[" + text + b"]", indent=-1)[1:-1]
         found = read_plain(compacted)
     if found is None:
-        return _general(_pieces(compacted))
+        return _general(_pieces(compacted)), []
     columns, plain, others, repeated = found
     if repeated:
         others = _with_last_counts(others, plain, repeated)
     if not plain.any():
-        rows = _general(others)
-    else:
-        count = len(plain)
-        rows = pa.table(
-            [columns[f.name] if f.name in columns else pa.nulls(count, f.type) for f in SCHEMA], SCHEMA
-        )
-        if not plain.all():
-            rows = _merged(rows, _general(others), plain)
-    if repeated:
-        rows = rows.replace_schema_metadata({REPEATED: f"{len(repeated)} {_offset(text, repeated[0])}"})
-    return rows
+        return _general(others), repeated
+    rows = _complete(columns, len(plain))
+    if not plain.all():
+        rows = _merged(rows, _general(others), plain)
+    return rows, repeated
+
+
+def _complete(columns: dict[str, pa.Array], count: int) -> pa.Table:
+    return pa.table(
+        [columns[f.name] if f.name in columns else pa.nulls(count, f.type) for f in SCHEMA], SCHEMA
+    )
 
 
 def repeats_of(rows: pa.Table) -> tuple[int, int]:

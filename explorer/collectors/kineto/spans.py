@@ -25,7 +25,11 @@ def cut_out(joined: bytes, start: Ints, end: Ints) -> pa.StringArray:
 
 def words(texts: pa.StringArray) -> pa.DictionaryArray:
     """The insides of JSON texts as a dictionary of what they mean."""
-    encoded = texts.dictionary_encode()
+    return meant(texts.dictionary_encode())
+
+
+def meant(encoded: pa.DictionaryArray) -> pa.DictionaryArray:
+    """A dictionary of insides of JSON texts as one of what they mean."""
     values = encoded.dictionary.to_pylist()
     if not any("\\" in value for value in values):
         return encoded

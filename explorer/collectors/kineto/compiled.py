@@ -1,0 +1,22 @@
+"""The compiled scanner of traces, where the installation could build it. Loads nothing heavy."""
+
+from __future__ import annotations
+
+import os
+from importlib import import_module
+from types import ModuleType
+
+SETTING = "NE_NO_SCANNER"
+LAYOUT = 1
+"""As in the scanner's module.c."""
+
+
+def compiled() -> ModuleType | None:
+    """The scanner's module; None where it was not built, is not of this version, or NE_NO_SCANNER is set."""
+    if os.environ.get(SETTING):
+        return None
+    try:
+        found = import_module("explorer.collectors.kineto._scanner")
+    except ImportError:
+        return None
+    return found if getattr(found, "LAYOUT", None) == LAYOUT else None
