@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from explorer.analysis.paused_lines import paused_after
@@ -68,8 +67,16 @@ class CodeLines:
 
     context: RuleContext
 
-    @cached_property
+    @property
     def lines(self) -> tuple[Line, ...]:
+        """Of one context all rules read the same lines: they are asked for once."""
+        shared = self.context.shared
+        if "code_lines" not in shared:
+            shared["code_lines"] = self._read()
+        known: tuple[Line, ...] = shared["code_lines"]
+        return known
+
+    def _read(self) -> tuple[Line, ...]:
         n = self.context.count
         # A line of most steps is spoken of by its median step, so that an interruption of one step does not show;
         # a line of few steps by its mean.
@@ -107,7 +114,8 @@ class CodeLines:
         library module took (own_ns). Both have the time of pauses at the line that was hot, not at its caller."""
         context = self.context
         rank, track = context.scope.rank, context.main_track
-        return f"""SELECT l.*, greatest(l.python_ns - coalesce(r.recording_ns, 0), {1 - MOST} * l.python_ns) AS free_ns,
+        return context.engine.keep(
+            f"""SELECT l.*, greatest(l.python_ns - coalesce(r.recording_ns, 0), {1 - MOST} * l.python_ns) AS free_ns,
   free_ns + coalesce(p.paused_ns, 0) AS net_ns,
   free_ns * (1 - least(1.0, coalesce(r.module_ns, 0) / greatest(1, l.python_ns))) + coalesce(p.paused_ns, 0) AS own_ns
 FROM line_steps l LEFT JOIN (
@@ -121,6 +129,7 @@ LEFT JOIN (
     FROM ({paused_after(context)})) GROUP BY ALL) p
 ON p.site_id = l.site_id AND p.step = l.step
 WHERE {context.where("l")} AND l.track_id = {track}"""
+        )
 
     def loops(self, passes: float) -> list[CodeLoop]:
         """Loops whose body runs at least `passes` times per step."""

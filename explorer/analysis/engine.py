@@ -44,6 +44,7 @@ class Engine:
         self.rolled_up = rolled_up
         self.connection = duckdb.connect(":memory:")
         self._lock = threading.RLock()
+        self._kept: dict[str, str] = {}
         self._spill = os.path.join(tempfile.gettempdir(), f"neuron-explorer-{uuid.uuid4().hex}")
         self.connection.execute(f"SET memory_limit={literal(memory_limit)}")
         self.connection.execute(f"SET temp_directory={literal(self._spill)}")
@@ -69,7 +70,7 @@ class Engine:
             try:
                 with damage_named(self.reader.directory):
                     self.relations.prepare(text)
-                    relation = self.connection.sql(text, params=parameters)
+                    relation = self.connection.sql(self._reading_kept(text), params=parameters)
                     return Result(relation.to_arrow_table(), schema, text)
             except duckdb.CatalogException as error:
                 if lack := self.relations.unavailable(text):
@@ -77,6 +78,26 @@ class Engine:
                         f"{lack[0]} needs the table {lack[1]}, which this run does not hold."
                     ) from error
                 raise
+
+    def keep(self, text: str) -> str:
+        """Answer a trusted SELECT once and return it: statements that hold it in brackets read that answer from now on.
+
+        For pieces that many statements share; they stay whole in what those statements show of themselves.
+        """
+        with self._lock:
+            if text not in self._kept:
+                with damage_named(self.reader.directory):
+                    self.relations.prepare(text)
+                    name = f"kept_{len(self._kept)}"
+                    self.connection.execute(f"CREATE TEMP TABLE {name} AS {self._reading_kept(text)}")
+                self._kept[text] = name
+        return text
+
+    def _reading_kept(self, text: str) -> str:
+        # What was kept later may hold what was kept before.
+        for known, name in reversed(self._kept.items()):
+            text = text.replace(f"({known})", f"(FROM {name})")
+        return text
 
     def interrupt(self) -> None:
         """Stop the running statement."""

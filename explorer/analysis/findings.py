@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from explorer.analysis import rules as rules_package
+from explorer.analysis.affected_time import AffectedTime, affected_time
 from explorer.analysis.damage import lacking
 from explorer.analysis.engine import Engine
 from explorer.analysis.intervals import Intervals
@@ -48,7 +49,7 @@ class HasEngine(Protocol):
 class Replay(Protocol):
     """Predicts a draft's saving per step by replaying the dependency graph; None where it cannot."""
 
-    def __call__(self, draft: Draft, scope: StepScope) -> Saving | None: ...
+    def __call__(self, draft: Draft, scope: StepScope, affected: AffectedTime) -> Saving | None: ...
 
 
 @dataclass
@@ -171,29 +172,25 @@ def _candidate(
     if draft.notice:
         return _Candidate(rule, draft, Intervals.of([], []), draft.saving, 1.0)
     between_ranks = draft.side == "ranks"
-    table = (
-        (context.of_job if between_ranks else context)
-        .engine.sql(f"SELECT start_ns, start_ns + duration_ns AS end_ns FROM ({draft.affected})")
-        .arrow()
-    )
-    time = Intervals.of(table.column("start_ns").to_numpy(), table.column("end_ns").to_numpy())
+    affected = affected_time((context.of_job if between_ranks else context).engine, draft.affected)
+    time = Intervals.of(affected.start_ns, affected.end_ns)
     if between_ranks:
         # Neither the cost of recording one rank nor a replay of it says what the others wait for.
         return _Candidate(rule, draft, time, draft.saving, 1.0)
     if draft.side == "device":
-        replayed = replay(draft, context.scope) if replay and context.knows_device_waits else None
+        replayed = replay(draft, context.scope, affected) if replay and context.knows_device_waits else None
         return _Candidate(rule, draft, time, replayed or draft.saving, 1.0)
-    affected = _affected(time, cost, context.scope, net_steps, bool(context.contended))
-    saving = _scaled(draft.saving, affected.from_mean)
-    if replay and affected.median_ns:
+    per_step = _affected(time, cost, context.scope, net_steps, bool(context.contended))
+    saving = _scaled(draft.saving, per_step.from_mean)
+    if replay and per_step.median_ns:
         # What most steps do not have (a checkpoint every tenth step) a replay of the median step cannot see.
-        replayed = replay(draft, context.scope)
+        replayed = replay(draft, context.scope, affected)
         if replayed and "device" in context.has:
-            saving = _scaled(replayed, affected.from_median)
+            saving = _scaled(replayed, per_step.from_median)
         elif replayed and replayed.expected and not context.contended:
             # On one thread nothing saves more than the time it takes, though a difference of medians can seem to.
-            saving = _capped(_scaled(replayed, affected.from_median), round(affected.typical_ns))
-    return _Candidate(rule, draft, time, saving, affected.from_mean)
+            saving = _capped(_scaled(replayed, per_step.from_median), round(per_step.typical_ns))
+    return _Candidate(rule, draft, time, saving, per_step.from_mean)
 
 
 @dataclass(frozen=True)
@@ -307,7 +304,7 @@ def _finished(
                 saving=saving,
                 saving_share=share,
                 lines=lines,
-                evidence=tuple(_worded(item, context.scope) for item in candidate.draft.evidence),
+                evidence=tuple(_worded(item, context) for item in candidate.draft.evidence),
                 advice=candidate.draft.advice,
                 ranks=tuple(candidate.draft.ranks) or (context.scope.rank,),
                 steps=context.scope.numbers,
@@ -324,9 +321,10 @@ def _one_rank(context: RuleContext) -> str:
     )
 
 
-def _worded(evidence: Evidence, scope: StepScope) -> Evidence:
-    """Rules speak of steps; a recording without any counts as one and is not called so."""
-    if scope.numbers:
+def _worded(evidence: Evidence, context: RuleContext) -> Evidence:
+    """With its examples. Rules speak of steps; a recording without any counts as one and is not called so."""
+    evidence = context.with_examples(evidence)
+    if context.scope.numbers:
         return evidence
     return replace(evidence, statement=re.sub(r" (per|of each|in each) step\b", "", evidence.statement))
 
@@ -352,7 +350,7 @@ def _with_notices(
                 saving=draft.saving,
                 saving_share=0.0,
                 lines=lines,
-                evidence=tuple(draft.evidence),
+                evidence=tuple(context.with_examples(item) for item in draft.evidence),
                 advice=draft.advice,
                 ranks=tuple(candidate.draft.ranks) or (context.scope.rank,),
                 steps=context.scope.numbers,

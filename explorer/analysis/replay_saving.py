@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from explorer.analysis.affected_time import AffectedTime
 from explorer.analysis.critical_path.host_lane import Ints, distinct
 from explorer.analysis.critical_path.rank_events import row_numbers
 from explorer.analysis.critical_path.replay import Prediction, Replay
@@ -23,31 +24,22 @@ class ReplaySaving:
     def __init__(self, replays: Replays) -> None:
         self._replays = replays
 
-    def __call__(self, draft: Draft, scope: StepScope) -> Saving | None:
-        """None where the rank cannot be replayed or the draft names no work of it.
+    def __call__(self, draft: Draft, scope: StepScope, affected: AffectedTime) -> Saving | None:
+        """None where the rank cannot be replayed or the draft names no work of it. `affected` is that of the draft.
 
         `expected` is the replayed saving with the draft's remaining share, `high` with nothing remaining, `low` the
         rule's own low bound where that is less.
         """
         if not replayable(self._replays.engine, scope.rank):
             return None
-        known = self._replays.of(scope.rank)
-        if known is None:
+        if not len(affected) or (known := self._replays.of(scope.rank)) is None:
             return None
         replay, before = known
-        rows = self._replays.engine.sql(f"SELECT * FROM ({draft.affected})").arrow()
-        if not rows.num_rows:
-            return None
-        start = rows.column("start_ns").to_numpy().astype(np.int64)
-        end = start + rows.column("duration_ns").to_numpy().astype(np.int64)
-        events = (
-            rows.column("event_id").to_numpy().astype(np.int64) if "event_id" in rows.column_names else None
-        )
-
-        if events is not None:
-            selection, waiting = _of_events(replay, events)
+        if affected.event_id is not None:
+            selection, waiting = _of_events(replay, affected.event_id)
         else:
-            selection, waiting = _of_time(replay, start, end), np.zeros(0, np.int64)
+            selection = _of_time(replay, affected.start_ns, affected.end_ns)
+            waiting = np.zeros(0, np.int64)
 
         def saved(remaining: float) -> int:
             change = replay.unchanged()

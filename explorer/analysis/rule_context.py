@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -16,6 +17,8 @@ from explorer.model.finding import Evidence
 
 EVENTS_SHOWN = 5
 
+_ORDERED = re.compile(r"(?i)\border by\b[^()]*$")
+
 
 @dataclass
 class RuleContext:
@@ -28,6 +31,8 @@ class RuleContext:
     shared: dict[str, Any] = field(default_factory=dict)
     """What several rules need and one of them has already made, by name."""
     job: Engine | None = None
+    _examples: dict[str, tuple[Engine, str]] = field(default_factory=dict)
+    """SQL for example events, and the engine that answers it, by the SQL of the evidence they belong to"""
 
     @property
     def of_job(self) -> RuleContext:
@@ -52,13 +57,25 @@ class RuleContext:
 
     def evidence(self, statement: str, sql: str, events: str = "") -> tuple[Evidence, dict[str, Any]]:
         """A statement filled with the row that `sql` returns. `events` is SQL returning event_id of examples, and their rank
-        where it is not the scope's."""
+        where it is not the scope's: they are looked up (`with_examples`) only for what becomes a finding."""
+        if events and sql.count(f"({events})") > 1:
+            self.engine.keep(events)
         row = self.row(sql)
-        shown: tuple[str, ...] = ()
         if events:
-            found = self.rows(f"SELECT * FROM ({events}) LIMIT {EVENTS_SHOWN}")
-            shown = tuple(f"{item.get('rank', self.scope.rank)}:{item['event_id']}" for item in found)
-        return Evidence(fill(statement, row), sql, shown), row
+            self._examples[sql] = (self.engine, events)
+        return Evidence(fill(statement, row), sql), row
+
+    def with_examples(self, evidence: Evidence) -> Evidence:
+        """The evidence with its first EVENTS_SHOWN example events: in the order its rule gives them, else by their id."""
+        if evidence.events or evidence.sql not in self._examples:
+            return evidence
+        engine, events = self._examples[evidence.sql]
+        order = "" if _ORDERED.search(events) else " ORDER BY event_id"
+        found = engine.sql(f"SELECT * FROM ({events}){order} LIMIT {EVENTS_SHOWN}").rows()
+        return replace(
+            evidence,
+            events=tuple(f"{item.get('rank', self.scope.rank)}:{item['event_id']}" for item in found),
+        )
 
     def where(self, alias: str = "e") -> str:
         """SQL condition: the row belongs to the steps in scope (tables with rank and step)."""
@@ -103,20 +120,34 @@ class RuleContext:
         return bool(row and row["is_user"])
 
     @cached_property
+    def kinds(self) -> str:
+        """SQL, answered once, for what events the scope's rank holds: category, name, phase, track_id, and how many there are
+        of these in the steps in scope (events) and in all (all_events), with shapes and dtypes those that know them."""
+        here = f"FILTER (WHERE {self.where()})"
+        return self.engine.keep(
+            f"""SELECT e.category, e.name, e.phase, e.track_id, count(*) {here} AS events, count(*) AS all_events,
+              count(e.shapes) {here} AS shapes, count(e.dtypes) {here} AS dtypes
+            FROM events e WHERE e.rank = {self.scope.rank} GROUP BY ALL"""
+        )
+
+    def holds(self, condition: str) -> bool:
+        """Whether any event meets a condition on `kinds`: by asking before a rule spares runs without such events its queries."""
+        return bool(self.rows(f"SELECT 1 FROM ({self.kinds}) WHERE {condition} LIMIT 1"))
+
+    @cached_property
     def has(self) -> frozenset[str]:
         """Which of NEEDS this run's scope can serve."""
-        e = self.where()
         row = self.row(
-            f"""SELECT count(*) AS events,
-              count(*) FILTER (WHERE e.category = 'op') AS ops,
-              count(*) FILTER (WHERE t.kind <> 'thread' AND t.kind <> 'counter') AS device,
-              count(*) FILTER (WHERE e.category = 'kernel') AS kernels,
-              count(e.shapes) AS shapes, count(e.dtypes) AS dtypes,
-              count(*) FILTER (WHERE e.category = 'io') AS io,
-              count(*) FILTER (WHERE e.category = 'gc') AS gc,
-              count(*) FILTER (WHERE e.category = 'data') AS data,
-              count(*) FILTER (WHERE e.category = 'collective') AS collectives
-            FROM events e LEFT JOIN tracks t ON t.rank = e.rank AND t.track_id = e.track_id WHERE {e}"""
+            f"""SELECT sum(events) AS events,
+              sum(events) FILTER (WHERE e.category = 'op') AS ops,
+              sum(events) FILTER (WHERE t.kind <> 'thread' AND t.kind <> 'counter') AS device,
+              sum(events) FILTER (WHERE e.category = 'kernel') AS kernels,
+              sum(shapes) AS shapes, sum(dtypes) AS dtypes,
+              sum(events) FILTER (WHERE e.category = 'io') AS io,
+              sum(events) FILTER (WHERE e.category = 'gc') AS gc,
+              sum(events) FILTER (WHERE e.category = 'data') AS data,
+              sum(events) FILTER (WHERE e.category = 'collective') AS collectives
+            FROM ({self.kinds}) e LEFT JOIN tracks t ON t.rank = {self.scope.rank} AND t.track_id = e.track_id"""
         )
         present = {name for name, number in row.items() if number}
         if self.engine.reader.parts("neuron/Instruction", [self.scope.rank]):

@@ -12,13 +12,19 @@ FROM (SELECT start_ns, start_ns + duration_ns AS end_ns, max(start_ns + duration
 
 
 def time_outside(source: str, other: str) -> str:
-    """SQL for the time covered by rows (start_ns, duration_ns) of `source` and by none of `other`, as such rows."""
+    """SQL for the time covered by rows (start_ns, duration_ns) of `source` and by none of `other`, as such rows.
+
+    Of `other`, often a hundred times as many, only what touches a row of `source` is cut up with it.
+    """
+    touching = f"""SELECT o.start_ns, o.duration_ns FROM ({other}) o ASOF JOIN (
+      SELECT start_ns, max(start_ns + duration_ns) OVER (ORDER BY start_ns) AS reached_ns FROM ({source})) s
+    ON o.start_ns + o.duration_ns > s.start_ns WHERE s.reached_ns > o.start_ns"""
     return f"""SELECT start_ns, end_ns - start_ns AS duration_ns FROM (
   SELECT edge_ns AS start_ns, lead(edge_ns) OVER (ORDER BY edge_ns) AS end_ns, sum(mine) OVER w AS mine, sum(theirs) OVER w AS theirs FROM (
     SELECT edge_ns, sum(mine) AS mine, sum(theirs) AS theirs FROM (
       SELECT unnest([start_ns, start_ns + duration_ns]) AS edge_ns, unnest([1, -1]) AS mine, 0 AS theirs FROM ({source})
       UNION ALL
-      SELECT unnest([start_ns, start_ns + duration_ns]), 0, unnest([1, -1]) FROM ({other}))
+      SELECT unnest([start_ns, start_ns + duration_ns]), 0, unnest([1, -1]) FROM ({touching}))
     GROUP BY edge_ns)
   WINDOW w AS (ORDER BY edge_ns)) WHERE mine > 0 AND theirs = 0 AND end_ns > start_ns"""
 

@@ -14,6 +14,8 @@ from explorer.model.finding import Saving
 def check(context: RuleContext) -> Sequence[Draft]:
     scope = context.scope
     compiles = compilations(context)
+    if not compiles:
+        return []
     if scope.all_numbers:
         compiles += f" AND e.step = {scope.all_numbers[0]}"
     evidence, row = context.evidence(

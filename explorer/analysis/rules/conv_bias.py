@@ -13,6 +13,8 @@ _CONVOLUTIONS = ("aten::conv1d", "aten::conv2d", "aten::conv3d")
 
 
 def check(context: RuleContext) -> Sequence[Draft]:
+    if not context.holds(f"shapes > 0 AND {context.in_texts('name', _CONVOLUTIONS)}"):
+        return []
     sequence = f"""SELECT o.event_id, o.name, o.start_ns, o.duration_ns, o.executing_site_id AS site_id, e.shapes,
   lead(o.name) OVER (PARTITION BY o.track_id ORDER BY o.start_ns) AS next_name
 FROM top_ops o JOIN events e ON e.rank = o.rank AND e.event_id = o.event_id WHERE {context.where("o")} AND o.phase IS DISTINCT FROM 'backward'"""

@@ -9,6 +9,7 @@ from explorer.analysis.rule import Draft, Rule, Setting
 from explorer.analysis.rule_context import RuleContext
 from explorer.model.finding import Saving
 
+_NAN_TESTS = ("aten::isnan", "aten::_is_any_true", "aten::is_nonzero", "aten::any")
 _NODES = "autograd::engine::evaluate_function: %"
 
 
@@ -18,9 +19,11 @@ def check(context: RuleContext) -> Sequence[Draft]:
 
 def _anomaly(context: RuleContext) -> list[Draft]:
     """Anomaly detection tests each gradient for NaN and formats a Python stack for each forward op."""
+    if not context.holds(f"events > 0 AND {context.in_texts('name', _NAN_TESTS)}"):
+        return []
     nodes = f"SELECT e.event_id FROM events e WHERE {context.where()} AND e.category = 'op' AND e.name LIKE '{_NODES}'"
     tests = f"""SELECT e.event_id, e.start_ns, e.duration_ns FROM events e JOIN events p ON p.rank = e.rank AND p.event_id = e.parent_id
-WHERE {context.where()} AND e.category = 'op' AND e.name IN ('aten::isnan', 'aten::_is_any_true', 'aten::is_nonzero', 'aten::any')
+WHERE {context.where()} AND e.category = 'op' AND {context.in_texts("e.name", _NAN_TESTS)}
   AND p.name LIKE '{_NODES}'"""
     # A view in the forward pass takes a microsecond; under anomaly detection it also records a stack, like each forward op.
     views = f"""SELECT e.name, e.self_ns FROM events e WHERE {context.where()} AND e.category = 'op'

@@ -30,13 +30,17 @@ def check(context: RuleContext) -> Sequence[Draft] | NotChecked:
     values = ", ".join(f"({literal(name)}, {site}, {ordinary})" for name, site, ordinary in places)
     # Where others have the processor, ordinary calls take longer as well.
     times_slower = max(context.setting(RULE, "times_slower"), 2 * context.stretch)
-    calls = f"""SELECT c.*, p.ordinary_ns FROM ({_calls(context.where())}) c
+    calls = context.engine.keep(
+        f"""SELECT c.*, p.ordinary_ns FROM ({_calls(context.where())}) c
 JOIN (VALUES {values}) p(name, site_id, ordinary_ns) ON p.name = c.name AND p.site_id = c.site_id"""
+    )
     # An interruption slows a call now and then; numbers slow the same calls again and again.
-    slow = f"""SELECT * FROM ({calls}) WHERE duration_ns >= {times_slower:.2f}::DOUBLE * ordinary_ns AND (name, site_id) IN (
+    slow = context.engine.keep(
+        f"""SELECT * FROM ({calls}) WHERE duration_ns >= {times_slower:.2f}::DOUBLE * ordinary_ns AND (name, site_id) IN (
   SELECT (name, site_id) FROM ({calls}) GROUP BY name, site_id
   HAVING count(DISTINCT CASE WHEN duration_ns >= {times_slower:.2f}::DOUBLE * ordinary_ns THEN coalesce(step, -1) END)
     >= {context.setting(RULE, "slow_steps_share")} * count(DISTINCT coalesce(step, -1)))"""
+    )
     evidence, row = context.evidence(
         "{calls} calls of cheap arithmetic per step, in {slow_steps} steps, take {slow_ns}; on ordinary numbers such calls take {ordinary_ns}.",
         f"""SELECT count(*) / {context.count} AS calls, count(DISTINCT step) AS slow_steps,
@@ -84,16 +88,16 @@ def _places(context: RuleContext) -> list[tuple[str, int, int]]:
 
     That is by its size, or as the quick calls of that line where all are of one size. Shapes are recorded in some steps only.
     """
-    rank = f"e.rank = {context.scope.rank}"
+    all_calls = context.engine.keep(_calls(f"e.rank = {context.scope.rank}"))
     sizes: dict[tuple[str, int], set[int]] = {}
     for row in context.rows(
-        f"SELECT DISTINCT name, site_id, shapes FROM ({_calls(rank)}) WHERE shapes IS NOT NULL AND site_id IS NOT NULL"
+        f"SELECT DISTINCT name, site_id, shapes FROM ({all_calls}) WHERE shapes IS NOT NULL AND site_id IS NOT NULL"
     ):
         sizes.setdefault((row["name"], row["site_id"]), set()).add(_elements(row["shapes"]))
     quick = {
         (row["name"], row["site_id"]): row["quick_ns"]
         for row in context.rows(
-            f"""SELECT name, site_id, quantile_cont(duration_ns, 0.1)::BIGINT AS quick_ns FROM ({_calls(rank)})
+            f"""SELECT name, site_id, quantile_cont(duration_ns, 0.1)::BIGINT AS quick_ns FROM ({all_calls})
             WHERE site_id IS NOT NULL GROUP BY ALL"""
         )
     }

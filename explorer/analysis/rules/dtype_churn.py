@@ -11,6 +11,8 @@ from explorer.model.finding import Saving
 
 
 def check(context: RuleContext) -> Sequence[Draft]:
+    if not context.holds("name = 'aten::_to_copy'"):
+        return []
     casts = """(o.name IN ('aten::_to_copy') OR (o.name IN ('aten::to', 'aten::type_as') AND EXISTS (
   SELECT 1 FROM events c WHERE c.rank = o.rank AND c.parent_id = o.event_id AND c.name = 'aten::_to_copy')))
   AND o.phase IS DISTINCT FROM 'data'"""

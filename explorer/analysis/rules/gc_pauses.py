@@ -11,6 +11,8 @@ from explorer.model.finding import Saving
 
 
 def check(context: RuleContext) -> Sequence[Draft]:
+    if not context.holds(f"events > 0 AND category = 'gc' AND track_id = {context.main_track}"):
+        return []
     passes = f"""SELECT e.event_id, e.start_ns, e.duration_ns, coalesce(k.site_id, e.site_id) AS site_id, e.step FROM events e
 LEFT JOIN stacks k ON k.stack_id = e.stack_id AND k.depth = 0
 WHERE {context.where()} AND e.category = 'gc' AND e.track_id = {context.main_track}"""

@@ -23,15 +23,9 @@ _VIEWS = listed(VIEW - {"detach", "alias"})
 def check(context: RuleContext) -> Sequence[Draft] | NotChecked:
     if not context.captured:
         return NotChecked(RULE.name, "only our own capture says which ops autograd recorded")
-    backward = context.row(
-        f"SELECT count(*) AS n FROM events e WHERE e.rank = {context.scope.rank} AND e.phase IN ('backward', 'optimizer')"
-    )
-    if backward["n"]:
+    if context.holds("phase IN ('backward', 'optimizer')"):
         return []
-    compiled = context.row(
-        f"SELECT count(*) AS n FROM events e WHERE {context.where()} AND e.name LIKE 'Torch-Compiled Region: %'"
-    )
-    if compiled["n"]:
+    if context.holds("events > 0 AND name LIKE 'Torch-Compiled Region: %'"):
         return NotChecked(RULE.name, "compiled regions do not say which of their ops autograd recorded")
     recorded = f"""SELECT o.event_id, o.start_ns, o.duration_ns, o.executing_site_id AS site_id FROM top_ops o
 WHERE {context.where("o")} AND o.phase = 'forward'"""

@@ -11,6 +11,8 @@ from explorer.model.finding import Saving
 
 
 def check(context: RuleContext) -> Sequence[Draft]:
+    if not context.holds("events > 0 AND name LIKE 'Torch-Compiled Region: %'"):
+        return []
     # Dynamo names each compiled region "Torch-Compiled Region: <frame>/<recompilation>". The code after a graph break is a
     # frame of its own that the broken frame calls: a region of another frame inside a region.
     regions = f"""WITH regions AS (

@@ -19,6 +19,8 @@ _COMPILES = (
 
 def check(context: RuleContext) -> Sequence[Draft]:
     compiles = compilations(context)
+    if not compiles:
+        return []
     numbers = context.scope.all_numbers
     if numbers:
         # The first step may compile: that is what a first step is for.
@@ -60,7 +62,10 @@ def check(context: RuleContext) -> Sequence[Draft]:
 
 
 def compilations(context: RuleContext) -> str:
-    """SQL for compilations in the complete steps (event_id, start_ns, duration_ns, step, site_id), open for conditions on e."""
+    """SQL for compilations in the complete steps (event_id, start_ns, duration_ns, step, site_id), open for conditions on e;
+    empty where the run holds none."""
+    if not context.holds(f"category = 'compile' OR {context.in_texts('name', _COMPILES)}"):
+        return ""
     known = context.row(
         f"SELECT count(*) AS n FROM events e WHERE e.rank = {context.scope.rank} AND e.category = 'compile' AND e.duration_ns > 0"
     )

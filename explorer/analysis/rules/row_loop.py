@@ -72,9 +72,11 @@ UNION ALL SELECT start_ns, duration_ns FROM ({backward_nodes(context)}) WHERE {c
 
 def backward_nodes(context: RuleContext) -> str:
     """SQL for the outermost backward ops as (start_ns, duration_ns, site_id), each with the engine's time until the next."""
-    return f"""SELECT o.start_ns, o.site_id, greatest(o.duration_ns, least(o.duration_ns + {ENGINE_NS},
+    return context.engine.keep(
+        f"""SELECT o.start_ns, o.site_id, greatest(o.duration_ns, least(o.duration_ns + {ENGINE_NS},
     coalesce(lead(o.start_ns) OVER (PARTITION BY o.track_id ORDER BY o.start_ns) - o.start_ns, 0))) AS duration_ns
 FROM top_ops o WHERE {context.where("o")} AND o.phase = 'backward'"""
+    )
 
 
 def _draft(context: RuleContext, loop: CodeLoop) -> Draft | None:

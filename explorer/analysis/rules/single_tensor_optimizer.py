@@ -31,8 +31,8 @@ WHERE {context.where()} AND e.category = 'annotation' AND e.name = '{optimizer["
   count(o.event_id) / {context.count} AS ops,
   count(*) FILTER (WHERE o.name LIKE 'aten::_foreach_%' OR o.name LIKE 'aten::_fused_%') / {context.count} AS batched,
   (coalesce(sum(o.duration_ns), 0) / {context.count})::BIGINT AS op_ns
-FROM ({ranges}) r LEFT JOIN top_ops o ON o.rank = {context.scope.rank} AND o.track_id = r.track_id
-  AND o.start_ns >= r.start_ns AND o.start_ns < r.start_ns + r.duration_ns""",
+FROM (SELECT * FROM top_ops o WHERE o.rank = {context.scope.rank}) o ASOF JOIN ({ranges}) r
+ON o.track_id = r.track_id AND o.start_ns >= r.start_ns WHERE o.start_ns < r.start_ns + r.duration_ns""",
             ranges,
         )
         optimizer_ns = row["optimizer_ns"]

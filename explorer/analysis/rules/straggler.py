@@ -73,7 +73,11 @@ def _of_its_own(context: RuleContext, item: Straggler) -> list[Draft]:
         found: list[Draft] = []
         for rule in (throttling.RULE, memory_pressure.RULE, contention.RULE):
             drafts = rule.check(own) if set(rule.needs) <= own.has else []
-            found += [] if isinstance(drafts, NotChecked) else drafts
+            # Its engine closes here: the example events are looked up now.
+            found += [
+                replace(draft, evidence=[own.with_examples(item) for item in draft.evidence])
+                for draft in ([] if isinstance(drafts, NotChecked) else drafts)
+            ]
         return found
     finally:
         engine.close()

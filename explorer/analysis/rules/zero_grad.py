@@ -8,11 +8,15 @@ from explorer.analysis.rule import Draft, Rule, Setting
 from explorer.analysis.rule_context import RuleContext
 from explorer.model.finding import Saving
 
+_FILLS = ("aten::zero_", "aten::_foreach_zero_")
+
 
 def check(context: RuleContext) -> Sequence[Draft]:
+    if not context.holds(f"events > 0 AND {context.in_texts('name', _FILLS)}"):
+        return []
     fills = f"""SELECT o.event_id, o.start_ns, o.duration_ns, o.executing_site_id AS site_id FROM top_ops o
 LEFT JOIN sites s ON s.site_id = o.executing_site_id
-WHERE {context.where("o")} AND o.name IN ('aten::zero_', 'aten::_foreach_zero_')
+WHERE {context.where("o")} AND {context.in_texts("o.name", _FILLS)}
   AND (o.parent_name LIKE 'Optimizer.zero_grad#%' OR s.code LIKE '%zero_grad%' OR s.code LIKE '%.grad.zero_%')"""
     # Into a gradient that exists the first backward pass must add; into one that does not it just moves.
     adds = f"""SELECT e.event_id, e.start_ns, e.duration_ns FROM events e JOIN events p ON p.rank = e.rank AND p.event_id = e.parent_id

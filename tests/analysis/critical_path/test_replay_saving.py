@@ -7,6 +7,7 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from explorer.analysis.affected_time import affected_time
 from explorer.analysis.engine import Engine
 from explorer.analysis.replay_saving import ReplaySaving
 from explorer.analysis.rule import Draft
@@ -36,7 +37,7 @@ def saving(
         affected=affected,
         remaining_share=remaining,
     )
-    return ReplaySaving(Replays(engine))(draft, find_scope(engine))
+    return ReplaySaving(Replays(engine))(draft, find_scope(engine), affected_time(engine, affected))
 
 
 def test_events_on_the_path_and_off_it(tmp_path: Path) -> None:
