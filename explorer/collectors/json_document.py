@@ -15,6 +15,9 @@ _TOKEN = re.compile(rb'[{}\[\],"]')
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _CLOSERS = {0x7B: b"}", 0x5B: b"]"}
 MAX_DEPTH = 200
+_ESCAPE_BYTES = 6
+_ATTEMPTS = 8
+"""How often a beginning that cannot be read either is made shorter"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,22 +36,40 @@ def read_document(data: bytes, path: str) -> Document:
         return Document(msgspec.json.decode(text))
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         pass
-    value, damage = _tolerant(text)
-    if damage is None:
+    text = text.decode("utf-8", "replace").encode()
+    value, problem = _tolerant(text)
+    if problem is None:
         return Document(value, "it holds characters or numbers that JSON does not allow")
-    closed, end = _closed(text)
-    if closed is not None:
-        value, problem = _tolerant(closed)
-        if problem is None:
-            return Document(value, "it ends early", end)
-    raise InputError(f"{path} is no readable JSON: {damage}.", "Is the file complete?")
+    found, beginning = problem, text[: problem.place]
+    for _ in range(_ATTEMPTS):
+        closed, end = _closed(beginning)
+        if closed is None:
+            break
+        value, again = _tolerant(closed)
+        if again is None:
+            cut = found.place is None or found.place >= len(text.rstrip()) - _ESCAPE_BYTES or found.is_open
+            return Document(value, "it ends early" if cut else f"it cannot be read from byte {end:,} on", end)
+        beginning = text[: min(end - 1, again.place or end)]
+    raise InputError(f"{path} is no readable JSON: {found.message}.", "Is the file complete?")
 
 
-def _tolerant(text: bytes) -> tuple[Any, str | None]:
+@dataclass(frozen=True, slots=True)
+class _Problem:
+    """Why a text is no JSON, and the byte where that shows (None: unknown); `is_open` where a string is never closed."""
+
+    message: str
+    place: int | None = None
+    is_open: bool = False
+
+
+def _tolerant(text: bytes) -> tuple[Any, _Problem | None]:
     try:
-        return json.loads(text.decode("utf-8", "replace"), strict=False), None
+        return json.loads(text, strict=False), None
+    except json.JSONDecodeError as error:
+        place = len(error.doc[: error.pos].encode())
+        return None, _Problem(str(error), place, error.msg.startswith("Unterminated string"))
     except (ValueError, RecursionError) as error:
-        return None, str(error) or type(error).__name__
+        return None, _Problem(str(error) or type(error).__name__)
 
 
 def _closed(text: bytes) -> tuple[bytes | None, int]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from types import TracebackType
@@ -93,22 +94,48 @@ class SqliteFile:
             return data.decode("utf-8", "replace")
 
     def _read_schema(self) -> None:
-        found = self._connection.execute(
-            "SELECT type, name, sql FROM sqlite_master ORDER BY rowid LIMIT ?", (MAX_TABLES,)
-        ).fetchall()
-        for kind, name, sql in found:
+        for kind, name, sql in self._schema():
             text = str(sql or "").lstrip().upper()
             if kind in ("view", "trigger"):
                 self.ignored.append(f"{kind} {name}")
             elif kind == "table" and text.startswith("CREATE VIRTUAL"):
                 self.ignored.append(f"virtual table {name}")
             elif kind == "table" and isinstance(name, str):
-                info = self._connection.execute(f"PRAGMA table_xinfo({_quoted(name)})").fetchall()
+                try:
+                    info = self._connection.execute(f"PRAGMA table_xinfo({_quoted(name)})").fetchall()
+                except FAILURES:
+                    info = []
                 columns = [str(row[1]) for row in info if row[6] == 0]
-                if columns:
+                if not columns:
+                    self.losses.append(Loss(name, "its definition is damaged", 0))
+                else:
                     self.tables[name] = columns
                     tail = text[text.rfind(")") :]
                     self._with_rowid[name] = "WITHOUT" not in tail and "rowid" not in map(str.lower, columns)
+
+    def _schema(self) -> list[tuple[Any, Any, Any]]:
+        """Kind, name and statement of everything the file defines; of a damaged schema what can be read."""
+        text = "SELECT type, name, sql FROM sqlite_master ORDER BY rowid"
+        try:
+            return self._connection.execute(f"{text} LIMIT {MAX_TABLES}").fetchall()
+        except FAILURES as error:
+            damage = error
+        # Such a file is refused as a whole unless its schema is declared writable (which query_only forbids all the same).
+        self._connection.execute("PRAGMA writable_schema=ON")
+        found: list[tuple[Any, Any, Any]] = []
+        for _ in range(2):
+            # The first statement fails at the damage and leaves the definitions before it.
+            with suppress(*FAILURES):
+                for row in self._connection.execute(text):
+                    found.append(row)
+                    if len(found) == MAX_TABLES:
+                        break
+            if found:
+                break
+        if not any(kind == "table" for kind, _, _ in found):
+            raise damage
+        self.losses.append(Loss("sqlite_master", str(damage), len(found)))
+        return found
 
     def has(self, table: str, *columns: str) -> bool:
         """Whether the file has the table, with all the columns."""
