@@ -18,15 +18,17 @@ from textual.system_commands import SystemCommandsProvider
 from explorer.model.errors import ExplorerError
 from explorer.tui.commands import ActionCommands
 from explorer.tui.data import Data, Finder, FindHere
+from explorer.tui.modes import MODULES, SCREEN_KEYS, SCREENS
+from explorer.tui.screens.frame import ExplorerScreen
 from explorer.tui.terminal import need_terminal
 from explorer.tui.theme import DEFAULT_THEME, SIXTEEN_COLORS, THEMES, inks
 from explorer.tui.threads import QuestionThreads
+from explorer.tui.typed_ahead import TypedAhead
 
 if TYPE_CHECKING:
     from textual.widget import AwaitMount
 
     from explorer.analysis.run import Run
-    from explorer.tui.screens.frame import ExplorerScreen
 
 FOLLOW_SECONDS = 2.0
 LAST_SECONDS = 0.5
@@ -36,52 +38,10 @@ SWITCH_SECONDS = 0.001
 THEME_NAME_SECONDS = 0.1
 
 
-def _screen(module: str, name: str) -> Callable[[], Screen[Any]]:
-    """A screen loaded at its first use, so that the first picture waits for one screen only."""
-
-    def make() -> Screen[Any]:
-        from importlib import import_module
-
-        screen: Screen[Any] = getattr(import_module(f"explorer.tui.screens.{module}"), name)()
-        return screen
-
-    return make
-
-
 def _open_directory(path: str) -> Run:
     from explorer.analysis.run import open_run
 
     return open_run(path)
-
-
-_CODE = {
-    "overview": ("overview", "OverviewScreen"),
-    "timeline": ("timeline", "TimelineScreen"),
-    "source": ("source", "SourceScreen"),
-    "ops": ("tables", "TablesScreen"),
-    "findings": ("findings", "FindingsScreen"),
-    "memory": ("memory", "MemoryScreen"),
-    "ranks": ("ranks", "RanksScreen"),
-    "counters": ("counters", "CountersScreen"),
-    "sql": ("sql", "SqlScreen"),
-    "compare": ("compare", "CompareScreen"),
-}
-MODULES = {name: f"explorer.tui.screens.{module}" for name, (module, _) in _CODE.items()}
-"""Where the code of each screen lies, by its name"""
-
-SCREENS: dict[str, tuple[str, str, str, Callable[[], Screen[Any]]]] = {
-    "overview": ("1", "Overview", "Overview", _screen(*_CODE["overview"])),
-    "timeline": ("2", "Timeline", "Time", _screen(*_CODE["timeline"])),
-    "source": ("3", "Source", "Source", _screen(*_CODE["source"])),
-    "ops": ("4", "Ops", "Ops", _screen(*_CODE["ops"])),
-    "findings": ("5", "Findings", "Finds", _screen(*_CODE["findings"])),
-    "memory": ("6", "Memory", "Mem", _screen(*_CODE["memory"])),
-    "ranks": ("7", "Ranks", "Ranks", _screen(*_CODE["ranks"])),
-    "counters": ("8", "Counters", "Count", _screen(*_CODE["counters"])),
-    "sql": ("9", "SQL", "SQL", _screen(*_CODE["sql"])),
-    "compare": ("0", "Compare", "Diff", _screen(*_CODE["compare"])),
-}
-"""Every screen by name: key, title, short title, how to make it."""
 
 
 class ExplorerApp(App[None]):
@@ -98,7 +58,8 @@ class ExplorerApp(App[None]):
             that answer; None: such an error ends the app.
         threads: where questions run; None: threads of its own.
         find: looks for bottlenecks; None: in this process.
-        load_ahead: make all screens once the first is shown and no key is pressed.
+        load_ahead: make all screens once the first is shown and no key is pressed. Their code is imported in a thread: not
+            for processes that change what they import, as a test runner does.
     """
 
     CSS_PATH = "styles.tcss"
@@ -113,13 +74,32 @@ class ExplorerApp(App[None]):
             Binding(key, f"go('{name}')", f"Go to {title}", show=False)
             for name, (key, title, _, _) in SCREENS.items()
         ),
-        Binding("question_mark,f1", "help", "Help", key_display="?"),
+        Binding("K", "all_keys", "Keys", tooltip="Show every key that works here, or a line of them"),
+        Binding(
+            "f2",
+            "all_keys",
+            "Keys",
+            key_display="F2",
+            tooltip="Show every key that works here, or a line of them",
+            priority=True,
+        ),
+        Binding(
+            "question_mark", "help", "Help", key_display="?", tooltip="What this screen answers, and its keys"
+        ),
+        Binding(
+            "f1",
+            "help",
+            "Help",
+            key_display="F1",
+            tooltip="What this screen answers, and its keys",
+            priority=True,
+        ),
         Binding("ctrl+p", "command_palette", "Palette", key_display="^p", priority=True),
         Binding("T", "next_theme", "Theme"),
         Binding("ctrl+s", "save_picture", "Save this screen as SVG", show=False),
         Binding("ctrl+l", "redraw", "Draw the screen anew", show=False),
         Binding("q", "quit", "Quit"),
-        Binding("ctrl+q", "quit", "Quit", show=False, priority=True),
+        Binding("ctrl+q", "quit", "Quit", key_display="^q", show=False, priority=True),
     ]
 
     def __init__(
@@ -150,6 +130,9 @@ class ExplorerApp(App[None]):
         self.threads = threads or QuestionThreads()
         self.find: Finder = find or FindHere()
         self._load_ahead, self._screens_ahead = load_ahead, False
+        self._typed_ahead = TypedAhead(self)
+        self.all_keys = False
+        """Whether the footer shows every key"""
         self.last_key_s = 0.0
         """When the last key or mouse event came, in seconds of the monotonic clock"""
         self.shared_window: tuple[int, int, int] | None = None
@@ -247,8 +230,6 @@ class ExplorerApp(App[None]):
 
     def screen_of(self, name: str) -> ExplorerScreen:
         """A screen that has been made."""
-        from explorer.tui.screens.frame import ExplorerScreen
-
         screen = self._screen_stacks[name][0]
         assert isinstance(screen, ExplorerScreen)
         return screen
@@ -256,7 +237,26 @@ class ExplorerApp(App[None]):
     async def on_event(self, event: events.Event) -> None:
         if isinstance(event, events.InputEvent):
             self.last_key_s = monotonic()
-        await super().on_event(event)
+        if not self._typed_ahead.holds(event):
+            await self._take(event)
+
+    async def _take(self, event: events.Event) -> None:
+        if isinstance(event, events.Key) and (name := self._screen_by_key(event)):
+            # Before the keys that follow it: they are meant for the new screen.
+            self.switch_mode(name)
+        else:
+            await super().on_event(event)
+
+    async def take_waiting_keys(self) -> None:
+        """Take the keys that came before the screen in front was there."""
+        while event := self._typed_ahead.next_key():
+            await self._take(event)
+
+    def _screen_by_key(self, event: events.Key) -> str | None:
+        """Name of the screen that a key leads to, unless it is text or a dialog is in front."""
+        name = SCREEN_KEYS.get(event.key)
+        typing = self.focused is not None and self.focused.check_consume_key(event.key, event.character)
+        return name if isinstance(self.screen, ExplorerScreen) and not typing else None
 
     @work(thread=True, group="follow", exclusive=True)
     def _look_again(self) -> None:
@@ -276,8 +276,6 @@ class ExplorerApp(App[None]):
 
     def explorer_screens(self) -> list[ExplorerScreen]:
         """Every screen made so far."""
-        from explorer.tui.screens.frame import ExplorerScreen
-
         stacks = [screen for stack in self._screen_stacks.values() for screen in stack]
         return [screen for screen in stacks if isinstance(screen, ExplorerScreen) and screen.is_mounted]
 
@@ -299,11 +297,17 @@ class ExplorerApp(App[None]):
     def action_go(self, name: str) -> None:
         self.switch_mode(name)
 
+    def action_all_keys(self) -> None:
+        self.all_keys = not self.all_keys
+        if isinstance(screen := self._screen_in_front(), ExplorerScreen):
+            screen.show_keys()
+
     def action_help(self) -> None:
-        from explorer.tui.screens.frame import ExplorerScreen
         from explorer.tui.screens.help import HelpScreen
 
-        if isinstance(self.screen, ExplorerScreen):
+        if isinstance(self.screen, HelpScreen):
+            self.pop_screen()
+        elif isinstance(self.screen, ExplorerScreen):
             self.push_screen(HelpScreen(self.screen.ABOUT, self.screen))
 
     def action_next_theme(self) -> None:
@@ -314,8 +318,6 @@ class ExplorerApp(App[None]):
         self.set_timer(THEME_NAME_SECONDS, lambda: self.notify(f"Theme: {self.theme}", timeout=2))
 
     def watch_theme(self, theme: str) -> None:
-        from explorer.tui.screens.frame import ExplorerScreen
-
         # Other screens notice when they come to the front.
         if isinstance(screen := self._screen_in_front(), ExplorerScreen) and screen.is_mounted:
             for widget in screen.query("*"):

@@ -8,6 +8,7 @@ a key puts the rest off until it is quiet again. Screens made ahead ask the run 
 from __future__ import annotations
 
 import asyncio
+import gc
 from importlib import import_module
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -25,11 +26,24 @@ QUIET_SECONDS = 0.4
 PAUSE_SECONDS = 0.01
 SOON_WANTED = (
     "explorer.tui.screens.help",
+    "explorer.tui.screens.health",
+    "explorer.analysis.timeline",
+    "explorer.analysis.event_details",
+    "explorer.analysis.source_view",
+    "explorer.analysis.line_efficiency",
+    "explorer.analysis.file_tree",
+    "explorer.analysis.table_rows",
+    "explorer.analysis.flame",
+    "explorer.analysis.finding_what_if",
+    "explorer.analysis.memory_view",
+    "explorer.analysis.rank_view",
+    "explorer.analysis.counter_view",
+    "explorer.analysis.completion",
     "rich.syntax",
     "pygments.lexers.python",
     "pygments.styles.onedark",
 )
-"""What the help and the source screen load at their first use"""
+"""What screens import at their first question or action"""
 
 
 async def make_ahead(app: ExplorerApp, modules: dict[str, str]) -> None:
@@ -44,7 +58,10 @@ async def make_ahead(app: ExplorerApp, modules: dict[str, str]) -> None:
         if screen.size != app.size:
             await _draw_ahead(app, screen)
     for module in SOON_WANTED:
+        await _quiet(app)
         await asyncio.to_thread(import_module, module)
+    # Looking for garbage among all this would stop the keys for longer than they may wait.
+    gc.freeze()
 
 
 async def style_ahead(app: ExplorerApp) -> None:

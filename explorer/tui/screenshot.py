@@ -29,6 +29,8 @@ def picture(app: App[Any], title: str = "") -> str:
     svg = _FONT_FACE.sub("", app.export_screenshot(title=title))
     svg = re.sub(r"font-family: ?Fira Code[^;}]*", f"font-family: {_FONTS}", svg)
     svg = re.sub(r"\s*<!--.*?-->", "", svg, flags=re.DOTALL)
+    # Spaces keep their width wherever the picture is shown.
+    svg = svg.replace("<svg ", '<svg xml:space="preserve" ', 1)
     return re.sub(r"terminal-\d+-", "terminal-", svg)
 
 
@@ -81,7 +83,8 @@ def save_screenshot(
         UsageError: no such screen or theme, or the file cannot be written.
         InputError: the run cannot be opened.
     """
-    from explorer.tui.app import SCREENS, ExplorerApp
+    from explorer.tui.app import ExplorerApp
+    from explorer.tui.modes import SCREENS
 
     if screen not in SCREENS:
         raise UsageError(f"There is no screen {screen!r}.", f"Choose one of: {', '.join(SCREENS)}.")

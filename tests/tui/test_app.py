@@ -8,18 +8,21 @@ from threading import Event
 from typing import Any
 
 import pytest
+from textual import events
 from textual.pilot import Pilot
 
 from explorer.analysis.run import Run, open_run
 from explorer.model.errors import InputError
 from explorer.store.writer import RunWriter
-from explorer.tui.app import SCREENS, ExplorerApp
-from explorer.tui.commands import ActionCommands, described_bindings
+from explorer.tui.app import ExplorerApp
+from explorer.tui.commands import ActionCommands, described_bindings, own_bindings
 from explorer.tui.data import LaneName
 from explorer.tui.find_apart import FindApart
 from explorer.tui.lane import StaleError
+from explorer.tui.modes import SCREENS
 from explorer.tui.screens.frame import ExplorerScreen
 from explorer.tui.screens.help import HelpScreen
+from explorer.tui.screens.sql import SqlScreen
 from explorer.tui.screenshot import settle
 from explorer.tui.theme import THEMES
 from explorer.tui.threads import QuestionThreads
@@ -57,6 +60,76 @@ async def test_q_quits(make_app: Make, name: str) -> None:
         await pilot.pause()
         assert app._exit
         assert app.return_code == 0
+
+
+@pytest.mark.parametrize("dialog", ["question_mark", "h"])
+async def test_q_quits_from_a_dialog_and_escape_closes_it(make_app: Make, dialog: str) -> None:
+    app = make_app()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settle(pilot)
+        below = app.screen
+        await pilot.press(dialog)
+        await settle(pilot)
+        assert app.screen is not below
+        await pilot.press("escape")
+        await pilot.pause()
+        assert app.screen is below
+        await pilot.press(dialog)
+        await settle(pilot)
+        await pilot.press("q")
+        await pilot.pause()
+        assert app._exit
+
+
+async def test_keys_typed_before_the_editor_is_there_are_not_lost(make_app: Make) -> None:
+    app = make_app(screen="sql")
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("ctrl+a", *"--q1 ")
+        await settle(pilot)
+        screen = app.screen
+        assert isinstance(screen, SqlScreen)
+        assert "--q1 " in screen.panel.editor.text
+        assert app.current_mode == "sql"
+        assert not app._exit
+
+
+async def test_keys_behind_a_number_key_go_to_its_screen(make_app: Make) -> None:
+    app = make_app()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settle(pilot)
+        for key in ("9", "h", "i", "4"):
+            app.post_message(events.Key(key, key))
+        await settle(pilot)
+        screen = app.screen
+        assert isinstance(screen, SqlScreen)
+        assert "hi4" in screen.panel.editor.text
+
+
+@pytest.mark.parametrize("size", [(80, 24), (250, 70)])
+async def test_the_footer_shows_every_key_of_a_screen_on_request(
+    make_app: Make, size: tuple[int, int]
+) -> None:
+    app = make_app()
+    async with app.run_test(size=size) as pilot:
+        await settle(pilot)
+        for name in SCREENS:
+            app.switch_mode(name)
+            await settle(pilot)
+            await pilot.press("f2")
+            await pilot.pause()
+            footer = app.screen.query_one(KeyLine)
+            lines = str(footer.render()).split("\n")
+            assert footer.size.height == len(lines), name
+            assert all(len(line) <= size[0] for line in lines), name
+            text = " ".join(" ".join(lines).split())
+            for node, binding, enabled, _ in app.screen.active_bindings.values():
+                own = any(binding is each for each in own_bindings(node))
+                if enabled and own and not binding.action.startswith("go("):
+                    assert binding.description in text, (name, binding.description)
+            assert "…" not in lines[-1], name
+            await pilot.press("f2")
+            await pilot.pause()
+            assert len(str(footer.render()).split("\n")) <= 2, name
 
 
 async def test_ctrl_q_quits_while_text_is_typed(make_app: Make) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from textual.widgets import Input, Static, TabbedContent
+from textual.widgets import Input, TabbedContent
 
 from explorer.tui.app import ExplorerApp
 from explorer.tui.screens.health import HealthScreen
@@ -27,7 +27,7 @@ Make = Callable[..., ExplorerApp]
 
 
 def text_of(app: ExplorerApp, selector: str) -> str:
-    return str(app.screen.query_one(selector, Static).render())
+    return str(app.screen.query_one(selector).render())
 
 
 async def test_overview_adds_up_and_names_lines(make_app: Make) -> None:

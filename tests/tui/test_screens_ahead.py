@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 
 import pytest
 
-from explorer.tui.app import SCREENS, ExplorerApp
+from explorer.tui.app import ExplorerApp
+from explorer.tui.modes import MODULES, SCREENS
 from explorer.tui.screens_ahead import style_ahead
 from explorer.tui.screenshot import picture, settle
 from explorer.tui.widgets.table import Table
@@ -18,6 +20,9 @@ Make = Callable[..., ExplorerApp]
 def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("explorer.tui.screens_ahead.QUIET_SECONDS", 0.0)
     monkeypatch.setattr("explorer.tui.screens_ahead.SOON_WANTED", ())
+    # pytest rewrites what is imported, and two threads that read Python code at once fail (CPython gh-106905).
+    for module in MODULES.values():
+        import_module(module)
 
 
 async def test_every_screen_is_made_and_laid_out_and_only_the_one_in_front_asks(make_app: Make) -> None:

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from explorer.analysis.run import Run
-from explorer.tui.app import SCREENS, ExplorerApp
+from explorer.tui.app import ExplorerApp
+from explorer.tui.modes import SCREENS
 from explorer.tui.screenshot import picture, settle
 from tests.tui.sample_findings import sample_findings
 

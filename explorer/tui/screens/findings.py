@@ -11,6 +11,7 @@ from textual.binding import Binding
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.widgets import Static
 
+from explorer.model.saving_text import saving_text
 from explorer.tui import units
 from explorer.tui.rows import finding_rows
 from explorer.tui.screens.frame import ExplorerScreen, when_ready
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 LIST = (
     Column("mark", "", width=1),
     Column("title", "Finding", width=34, flex=1),
-    Column("saving_ns", "saves", "duration", width=8),
+    Column("saving_ns", "saves about", "duration", width=11),
     Column("saving_share", "of step", "share", width=7, rank=1),
 )
 
@@ -136,21 +137,15 @@ class FindingsScreen(ExplorerScreen):
         text.append(safe(finding.title) + "\n", style="bold")
         text.append(f"{finding.severity} severity", style=tone)
         text.append(f" · {finding.confidence} confidence · rule {finding.rule}\n\n", style=muted)
-        saving = finding.saving
         text.append("Saves  ", style=heading)
         if not finding.saves_time:
             text.append("nothing by itself: it speaks of results or of trust in the numbers, not of time\n\n")
             return self._rest_of_finding(finding, text)
-        text.append(units.duration(saving.expected), style=f"bold {css['good']}")
-        text.append(f" of {finding.whole} ({units.share(finding.saving_share)})")
-        if saving.low != saving.high:
-            text.append(
-                f", between {units.duration(saving.low)} and {units.duration(saving.high)}", style=muted
-            )
+        text.append(saving_text(finding), style=f"bold {css['good']}")
         how = (
-            "predicted by replaying the step without it"
-            if saving.basis == "replay"
-            else "an upper bound, not a prediction"
+            "by replaying the step without it"
+            if finding.saving.basis == "replay"
+            else "a bound, not a replay"
         )
         text.append(f"; {how}\n\n", style=muted)
         return self._rest_of_finding(finding, text)

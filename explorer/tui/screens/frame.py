@@ -92,6 +92,7 @@ class ExplorerScreen(Screen[None]):
         event.refresh_styles = False
         if self.explorer.current_mode == self.NAME:
             self.restyle()
+            self.show_keys()
             self.bring_up_to_date()
 
     def bring_up_to_date(self) -> None:
@@ -117,6 +118,11 @@ class ExplorerScreen(Screen[None]):
         waiting, self.waiting = self.waiting, []
         for call in waiting:
             call()
+        self.app.call_next(self.explorer.take_waiting_keys)
+
+    def show_keys(self) -> None:
+        """Show all keys in the footer, or a line of them."""
+        self.query_one(KeyLine).all_keys = self.explorer.all_keys
 
     def show_run(self) -> None:
         """Bring the run's line up to date."""

@@ -29,7 +29,7 @@ class HealthScreen(ModalScreen[None]):
     }
     HealthScreen VerticalScroll { height: auto; max-height: 100%; scrollbar-size-vertical: 1; }
     """
-    BINDINGS = [Binding("escape,q,h,enter", "dismiss", "Close")]
+    BINDINGS = [Binding("escape,h,enter", "dismiss", "Close"), Binding("q", "app.quit", "Quit")]
 
     def compose(self) -> ComposeResult:
         with Vertical() as box:

@@ -28,7 +28,8 @@ class HelpScreen(ModalScreen[None]):
     HelpScreen .about { margin-bottom: 1; color: $foreground; }
     """
     BINDINGS = [
-        Binding("escape,question_mark,q,enter", "dismiss", "Close"),
+        Binding("escape,question_mark,enter", "dismiss", "Close"),
+        Binding("q", "app.quit", "Quit"),
         Binding("down,j", "scroll(1)", "Down", show=False),
         Binding("up,k", "scroll(-1)", "Up", show=False),
     ]

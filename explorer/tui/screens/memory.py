@@ -9,11 +9,11 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal
-from textual.widgets import Static
 
 from explorer.tui import units
 from explorer.tui.screens.frame import ExplorerScreen
 from explorer.tui.theme import inks
+from explorer.tui.widgets.pieces import Pieces
 from explorer.tui.widgets.plot import Band, Plots
 from explorer.tui.widgets.table import Column, Table
 
@@ -63,7 +63,7 @@ class MemoryScreen(ExplorerScreen):
         self._whole = "line"
 
     def body(self) -> ComposeResult:
-        yield Static(id="memory-title", classes="section")
+        yield Pieces(id="memory-title", classes="section")
         yield Plots(
             id="memory-plot", empty="No allocations are known in this run. Record with profile_memory=True."
         )
@@ -84,7 +84,7 @@ class MemoryScreen(ExplorerScreen):
         if pictures:
             self._show_picture()
             return
-        self.query_one("#memory-title", Static).update("Memory")
+        self.query_one("#memory-title", Pieces).show("Memory")
         self.query_one(Plots).show(())
         for table in self.query(Table):
             table.set_rows([])
@@ -106,8 +106,8 @@ class MemoryScreen(ExplorerScreen):
         )
         if len(self._pictures) > 1:
             pieces.append(f"{self._shown + 1} of {len(self._pictures)}")
-        title.append(" · " + " · ".join(pieces), style=f"not bold {css['muted']}")
-        self.query_one("#memory-title", Static).update(title)
+        muted = [Text(f" · {piece}", style=f"not bold {css['muted']}") for piece in pieces]
+        self.query_one("#memory-title", Pieces).show(title, muted)
         known = [value for value in (*picture.allocated, *picture.reserved) if value is not None]
         high = max(known, default=1.0)
         self.query_one(Plots).show(

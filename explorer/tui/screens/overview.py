@@ -30,7 +30,7 @@ COLUMNS = (
     Column("mark", "", width=1),
     Column("title", "What costs time", flex=3),
     Column("where", "Line", "path", flex=2, rank=1),
-    Column("saving_ns", "Saves up to", "duration", width=11),
+    Column("saving_ns", "Saves about", "duration", width=11),
     Column("saving_share", "of step", "share"),
     Column("saving_share_bar", "", "bar", width=10, rank=2),
 )

@@ -15,6 +15,7 @@ from explorer.tui.screens.frame import ExplorerScreen
 from explorer.tui.text import safe
 from explorer.tui.theme import inks
 from explorer.tui.widgets.heat_map import HeatMap
+from explorer.tui.widgets.pieces import Pieces
 from explorer.tui.widgets.table import Column, Table
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ class RanksScreen(ExplorerScreen):
         yield Static(id="ranks-title", classes="section")
         yield Static(id="ranks-sentence", classes="sentence")
         yield HeatMap(id="ranks-map")
-        yield Static(id="ranks-status", classes="status")
+        yield Pieces(id="ranks-status", classes="status")
         yield Static("Who holds the others up", id="late-title", classes="section")
         yield Table(LATE, id="late-table", empty="No rank does by 1 % of a step or more.")
         yield Static("All ranks, median step", id="ranks-table-title", classes="section")
@@ -136,12 +137,16 @@ class RanksScreen(ExplorerScreen):
         if grid is None or not grid.rank_numbers or not grid.step_numbers:
             return
         css, rank, step = inks(self.app.current_theme), heat_map.rank, heat_map.step
-        text = Text(f"rank {grid.rank_numbers[rank]}, step {grid.step_numbers[step]}", no_wrap=True, end="")
+        place = f"rank {grid.rank_numbers[rank]}, step {grid.step_numbers[step]}"
+        pieces = []
         for measure in sorted(grid.measures, key=lambda each: each != self._measure):
-            text.append(f"   {MEASURES[measure][0]} ", style=css["muted"])
+            text = Text(f"   {MEASURES[measure][0]} ", style=css["muted"])
             value = units.duration(grid.values[measure][rank][step])
-            text.append(value, style=f"bold {css['foreground']}" if measure == self._measure else "")
-        self.query_one("#ranks-status", Static).update(text)
+            text.append(
+                value, style=f"bold {css['foreground']}" if measure == self._measure else css["foreground"]
+            )
+            pieces.append(text)
+        self.query_one("#ranks-status", Pieces).show(place, pieces)
 
     @on(HeatMap.Opened)
     def _open(self, event: HeatMap.Opened) -> None:

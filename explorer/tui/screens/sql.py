@@ -15,7 +15,8 @@ from explorer.tui.text import safe
 from explorer.tui.widgets.sql_panel import SqlPanel
 from explorer.tui.widgets.table import Column, Table
 
-FIRST = "SELECT * FROM lines ORDER BY cost_ns DESC LIMIT 20"
+FIRST = """SELECT file, line, cost_ns, device_ns, share, calls, code
+FROM lines ORDER BY cost_ns DESC LIMIT 20"""
 SCHEMA = (Column("name", "Table or view", flex=1), Column("kind", "", width=5, rank=1))
 WIDE = 110
 
@@ -96,7 +97,9 @@ class SqlScreen(ExplorerScreen):
         editor = self.panel.editor
         doc = relation_docs()[event.row["name"]]
         if not editor.text.strip() or editor.text == FIRST:
-            editor.load_text(f"SELECT {', '.join(c[0] for c in doc.columns)}\nFROM {doc.name}\nLIMIT 100")
+            # Numbers that only name a row stand last: they are what one looks at least.
+            columns = sorted((column[0] for column in doc.columns), key=lambda name: name.endswith("_id"))
+            editor.load_text(f"SELECT {', '.join(columns)}\nFROM {doc.name}\nLIMIT 100")
         else:
             editor.insert(doc.name)
         self.set_focus(editor)

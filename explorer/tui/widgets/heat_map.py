@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
@@ -179,7 +180,8 @@ class HeatMap(ScrollView, can_focus=True):
                 segments.append(Segment(shade, Style(color=css["accent"])))
             else:
                 segments.append(Segment(" ", Style(bgcolor=_shade(css, share).hex6)))
-        segments.append(Segment(f" {high}   {meaning}", dim))
+        room = width - sum(segment.cell_length for segment in segments) - cell_len(high) - 4
+        segments.append(Segment(f" {high}   {fit(meaning, max(0, room)).rstrip()}", dim))
         return Strip(segments).adjust_cell_length(width, base)
 
     def action_move(self, ranks: int, steps: int) -> None:

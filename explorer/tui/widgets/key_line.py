@@ -1,10 +1,11 @@
-"""The footer: the keys that work now; help, palette and quit always stay in view."""
+"""The footer: the keys that work now, all of them on request; help, palette and quit always stay in view."""
 
 from __future__ import annotations
 
 from rich.text import Text
 from textual import events
 from textual.dom import DOMNode
+from textual.reactive import reactive
 from textual.widget import Widget
 
 from explorer.tui.commands import key_text, own_bindings
@@ -12,28 +13,39 @@ from explorer.tui.theme import inks
 
 ROOMY = 200
 """Cells from which on the minor keys stand behind the main ones."""
-ALWAYS = ("help", "command_palette", "quit")
+ALWAYS = ("all_keys", "help", "command_palette", "quit")
+MOST_ROWS = 10
+
+Entry = tuple[str, str, DOMNode, str]
+"""Key, what it does, whose binding it is, its action"""
 
 
 class KeyLine(Widget):
-    """Keys and what they do, on one line, or on two where they do not fit and the terminal is tall enough. A click does
-    the same as the key; on the dots of what had no room, it opens the help with all of them."""
+    """Keys and what they do, on one line, or on two where they do not fit and the terminal is tall enough; on as many as
+    every key of the screen needs while `all_keys` is on. A click does the same as the key; on the dots of what had no room,
+    it shows the rest."""
 
     DEFAULT_CSS = """
-    KeyLine { dock: bottom; height: auto; max-height: 2; background: $panel; color: $foreground; }
+    KeyLine { dock: bottom; height: auto; max-height: 10; background: $panel; color: $foreground; }
     """
+    all_keys = reactive(False, layout=True)
 
     def __init__(self) -> None:
         super().__init__()
         self._spans: list[tuple[int, int, int, DOMNode, str]] = []
+        self._kept: tuple[object, list[Text]] | None = None
 
     def on_mount(self) -> None:
-        self.screen.bindings_updated_signal.subscribe(self, lambda _: self.refresh(layout=True))
+        self.screen.bindings_updated_signal.subscribe(self, self._keys_changed)
 
-    def _entries(self) -> tuple[list[tuple[str, str, DOMNode, str]], list[tuple[str, str, DOMNode, str]]]:
-        own: dict[str, tuple[str, str, DOMNode, str]] = {}
-        more: dict[str, tuple[str, str, DOMNode, str]] = {}
-        always: dict[str, tuple[str, str, DOMNode, str]] = {}
+    def _keys_changed(self, _: object) -> None:
+        self._kept = None
+        self.refresh(layout=True)
+
+    def _entries(self, minor: bool) -> tuple[list[Entry], list[Entry]]:
+        own: dict[str, Entry] = {}
+        more: dict[str, Entry] = {}
+        always: dict[str, Entry] = {}
         for node, binding, enabled, _ in self.screen.active_bindings.values():
             if not enabled or not binding.description:
                 continue
@@ -47,16 +59,24 @@ class KeyLine(Widget):
                     always[binding.action] = entry
             elif binding.show:
                 own.setdefault(binding.description, entry)
-            elif self.size.width >= ROOMY and any(binding is each for each in own_bindings(node)):
+            elif minor and any(binding is each for each in own_bindings(node)):
                 more.setdefault(binding.description, entry)
         entries = {**own, **{title: entry for title, entry in more.items() if title not in own}}
         return list(entries.values()), [always[name] for name in ALWAYS if name in always]
 
     def _lines(self, width: int) -> list[Text]:
+        """The lines, kept until keys, room or colours change: a picture asks for them several times."""
+        now = (width, self.app.size.height, self.app.theme, self.all_keys)
+        if self._kept is None or self._kept[0] != now:
+            minor = self.all_keys or width >= ROOMY
+            rows = MOST_ROWS if self.all_keys else 2 if self.app.size.height >= 30 else 1
+            self._kept = now, self._set(width, rows, *self._entries(minor))
+        return self._kept[1]
+
+    def _set(self, width: int, rows: int, own: list[Entry], always: list[Entry]) -> list[Text]:
+        """Entries side by side on at most so many lines, the last ones at the right end."""
         css = inks(self.app.current_theme)
-        own, always = self._entries()
         tail_length = sum(len(key) + len(title) + 3 for key, title, _, _ in always)
-        rows = 2 if self.app.size.height >= 30 else 1
         lines: list[Text] = [Text(no_wrap=True, end="")]
         self._spans = []
         x = 0
@@ -76,7 +96,7 @@ class KeyLine(Widget):
             if x + length > room:
                 if len(lines) == rows:
                     lines[-1].append(" …", style=css["muted"])
-                    self._spans.append((len(lines) - 1, x, x + 2, self.app, "help"))
+                    self._spans.append((len(lines) - 1, x, x + 2, self.app, "all_keys"))
                     x += 2
                     break
                 lines.append(Text(no_wrap=True, end=""))

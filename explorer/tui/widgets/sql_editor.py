@@ -24,10 +24,12 @@ class SqlEditor(TextArea):
     HELP_TITLE = "In the editor"
     BINDINGS = [
         Binding("ctrl+r,f5", "run", "Run", key_display="^r", priority=True),
+        Binding("escape", "leave", "Leave", tooltip="Leave the editor, to the results", priority=True),
+        Binding(
+            "tab", "complete", "Complete", tooltip="Complete the name of a table or column", priority=True
+        ),
         Binding("ctrl+up,alt+up", "older", "Query before", key_display="^↑", priority=True),
         Binding("ctrl+down,alt+down", "newer", "Next query", key_display="^↓", priority=True, show=False),
-        Binding("tab", "complete", "Complete", priority=True),
-        Binding("escape", "leave", "To the results", priority=True),
     ]
 
     class Run(Message):

@@ -56,7 +56,7 @@ class SqlPanel(Vertical):
 
     def on_mount(self) -> None:
         self.table.loading_text = "Ctrl+R runs the query."
-        self.say(Text("Ctrl+R runs · Tab completes · Ctrl+↑ earlier queries · Esc leaves the editor"))
+        self.say(Text("Ctrl+R runs · Tab completes · Ctrl+↑ earlier · Esc leaves, then q quits"))
 
     @property
     def editor(self) -> SqlEditor:
