@@ -93,7 +93,7 @@ def _explained(a: PathWork, b: PathWork) -> dict[str, list[Delta]]:
         else d
         for d in deltas(a, b, lambda row: row["kernel"], kernels)
     ]
-    code = {line_key(row): row["code"] or "" for row in b.rows if line_key(row)}
+    code = {line_key(row): row["code"] or "" for row in (*a.rows, *b.rows) if line_key(row)}
     code |= {f"{line_key(row)} (removed)": row["code"] or "" for row in a.rows if line_key(row)}
     by_line = [
         Delta(

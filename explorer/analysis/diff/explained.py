@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from explorer.analysis.diff.line_map import line_map
+from explorer.analysis.diff.line_map import line_map, moved_files
 
 if TYPE_CHECKING:
     from explorer.analysis.run import Run
@@ -109,13 +109,15 @@ def line_key(row: dict[str, Any]) -> str | None:
 def matched_lines(before: PathWork, after: PathWork) -> dict[str, str]:
     """Lines of the old run by where they stand in the new one, through the stored sources of both."""
     renamed: dict[str, str] = {}
+    moved = moved_files(before.sources, after.sources)
     for file, text in before.sources.items():
-        new_text = after.sources.get(file)
-        if new_text is None or new_text == text:
+        new_file = moved.get(file, file)
+        new_text = after.sources.get(new_file)
+        if new_text is None or (new_text == text and new_file == file):
             continue
         mapping = line_map(text, new_text)
         for old, new in mapping.items():
-            renamed[f"{file}:{old}"] = f"{file}:{new}"
+            renamed[f"{file}:{old}"] = f"{new_file}:{new}"
         count = text.count("\n") + 2
         # A line that is gone must not fall on an unrelated line of the same number.
         renamed.update(

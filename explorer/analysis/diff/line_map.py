@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
 from difflib import SequenceMatcher
 
 ALIKE = 0.6
 """A changed line is the same line edited when at least this much of its text is (ratio of difflib)."""
+
+
+SAME_FILE = 0.5
+"""A file under another name is the same one when both texts have at least this much of their lines in common."""
 
 
 def line_map(before: str, after: str) -> dict[int, int]:
@@ -18,6 +24,26 @@ def line_map(before: str, after: str) -> dict[int, int]:
         elif tag == "replace":
             _edited(old, new, range(a0, a1), range(b0, b1), mapping)
     return mapping
+
+
+def moved_files(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, str]:
+    """Files of the old texts that are not among the new ones, by the new file each has become: the one that shares the largest
+    part of its lines, at least half of them. Each new file is taken once."""
+    lost = {file: Counter(text.splitlines()) for file, text in before.items() if file not in after}
+    new = {file: Counter(text.splitlines()) for file, text in after.items() if file not in before}
+    alike = sorted(
+        (-_shared(a_lines, b_lines), a, b) for a, a_lines in lost.items() for b, b_lines in new.items()
+    )
+    moved: dict[str, str] = {}
+    for ratio, a, b in alike:
+        if -ratio >= SAME_FILE and a not in moved and b not in moved.values():
+            moved[a] = b
+    return moved
+
+
+def _shared(a: Counter[str], b: Counter[str]) -> float:
+    """The part of both texts' lines that both have, 0 to 1."""
+    return 2 * (a & b).total() / max(1, a.total() + b.total())
 
 
 def _edited(old: list[str], new: list[str], a: range, b: range, mapping: dict[int, int]) -> None:

@@ -8,8 +8,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from explorer.analysis.diff.explained import PathWork, matched_lines
 from explorer.analysis.diff.kernel_match import family, renamed_kernels
-from explorer.analysis.diff.line_map import line_map
+from explorer.analysis.diff.line_map import line_map, moved_files
 
 BEFORE = """import torch
 def step(x):
@@ -29,6 +30,25 @@ def step(x):
 
 def test_moved_and_edited_lines() -> None:
     assert line_map(BEFORE, AFTER) == {1: 1, 2: 4, 3: 5, 4: 6, 5: 7}
+
+
+def test_a_file_under_another_name_is_the_one_that_shares_its_lines() -> None:
+    text = "a = 1\nb = 2\nc = 3\nd = 4\n"
+    before = {"slow.py": text, "same.py": text, "gone.py": "x\ny\n"}
+    after = {"fast.py": text.replace("c = 3", "c = 9"), "same.py": "", "other.py": "a = 1\nq\nr\ns\n"}
+    assert moved_files(before, after) == {"slow.py": "fast.py"}
+    assert moved_files(after, after) == {}
+
+
+def test_lines_of_a_renamed_file_are_followed() -> None:
+    a = PathWork(0, 1, [], {"slow.py": "a\nb\nc\n"})
+    b = PathWork(0, 1, [], {"fast.py": "new\na\nc\n"})
+    assert matched_lines(a, b) == {
+        "slow.py:1": "fast.py:2",
+        "slow.py:2": "slow.py:2 (removed)",
+        "slow.py:3": "fast.py:3",
+        "slow.py:4": "slow.py:4 (removed)",
+    }
 
 
 def test_a_line_that_is_gone_matches_nothing() -> None:
