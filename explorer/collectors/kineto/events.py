@@ -46,9 +46,11 @@ class Events:
         return table[self.category] if len(table) else np.zeros(len(self.category), bool)
 
     def forget(self) -> None:
-        """Drop what only linking needs; rows, times, categories and sides stay."""
+        """Drop all numbers; the words stay."""
         nothing = np.empty(0, np.int32)
         self.track = self.nest = self.name = self.source_category = nothing
-        self.asynchronous = np.empty(0, bool)
+        self.row = self.start = self.duration = np.empty(0, np.int64)
+        self.category = np.empty(0, np.int8)
+        self.on_device = self.asynchronous = np.empty(0, bool)
         empty = Sparse(np.empty(0, np.int64), np.empty(0, np.int64))
         self.correlation = self.external = self.sequence = self.forward_thread = empty

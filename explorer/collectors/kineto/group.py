@@ -13,9 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from explorer.collectors.kineto.collectives import collective_rows
+from explorer.collectors.kineto.columns import Column, picked, stretch
 from explorer.collectors.kineto.counters import counter_rows
 from explorer.collectors.kineto.light import NONE
-from explorer.collectors.kineto.memory import memory_rows
+from explorer.collectors.kineto.memory import MEMORY_COLUMNS, memory_rows
 from explorer.collectors.kineto.spool import load
 from explorer.model.tables import TABLES
 from explorer.store.location import Location
@@ -36,29 +37,63 @@ KINDS = {
 }
 
 
+EVENT_COLUMNS = (
+    "name",
+    "correlation_id",
+    "flops",
+    "size_bytes",
+    "shapes",
+    "dtypes",
+    "collective",
+    "attributes",
+)
+COUNTER_COLUMNS = ("name", "args", "ts")
+SOURCE_COLUMNS = ("ph", "name", "ts", "id", "cat", "attributes")
+"""What the tables take from the rows of a chunk; the other columns are not read again."""
+
+
 @dataclass
 class Group:
     """One stretch of rows, `first` being the number of its first row in the trace. Row numbers here count from `first`.
 
-    `events` holds the columns of `events` that linking made, except texts: words as (positions, list) pairs.
+    `columns` are those of all events of the trace, of which the group's are `low` to `high`: `row` (number in the trace),
+    times, numbers, positions of other events (-1: none) and, of what has words or ids, positions in `words` or `ids`. `track`
+    is by row of the trace.
     """
 
     chunks: list[pa.Table | str]
     first: int
+    count: int
     base_ns: int
-    track: npt.NDArray[np.int32]
-    event_rows: Ints
-    columns: dict[str, npt.NDArray[Any]]
-    words: dict[str, tuple[npt.NDArray[np.int8], list[str | None]]]
-    on_device: npt.NDArray[np.bool_]
+    track: Column
+    low: int
+    high: int
+    columns: dict[str, Column]
+    words: dict[str, list[str | None]]
+    ids: dict[str, Ints]
+    """Position 0 stands for none"""
     extra: dict[int, str]
-    """Further members of attributes, by position of the event"""
+    """Further members of attributes, by position of the event in the group"""
     memory: dict[str, Ints]
     counters: Ints
     others: Ints
     refused: list[tuple[int, str]]
     ends: dict[int, int] = field(default_factory=dict)
-    """Row of the end, by position of the event, where both lie in this group"""
+    """Row of the end, by position of the event in the group, where both lie in this group"""
+
+    def column(self, name: str) -> npt.NDArray[Any]:
+        """A column at the group's events."""
+        return stretch(self.columns[name], self.low, self.high)
+
+    def needs(self) -> list[str] | None:
+        """The columns of the chunks that the group's tables take; None for all."""
+        if self.refused:
+            return None
+        wanted = set(EVENT_COLUMNS) if self.high > self.low else set()
+        wanted |= set(MEMORY_COLUMNS) if len(self.memory["row"]) else set()
+        wanted |= set(COUNTER_COLUMNS) if len(self.counters) else set()
+        wanted |= set(SOURCE_COLUMNS) if len(self.others) else set()
+        return sorted(wanted)
 
 
 @dataclass
@@ -73,24 +108,31 @@ class Written:
 def write_group(group: Group, root: Location | str, rank: int, paths: dict[str, str]) -> Written:
     """Write the group's parts to the given paths (relative to the run)."""
     location = Location.of(root) if isinstance(root, str) else root
-    rows = pa.concat_tables([load(chunk) for chunk in group.chunks]).unify_dictionaries().combine_chunks()
+    needs = group.needs()
+    rows = pa.concat_tables([load(chunk, needs) for chunk in group.chunks])
+    rows = rows.unify_dictionaries().combine_chunks()
     result = Written()
 
-    def write(table: str, data: Any) -> None:
-        part = write_part(location, paths[table], TABLES[table], data, rank)
+    def write(table: str, data: Any, *, presorted: bool = False) -> None:
+        part = write_part(location, paths[table], TABLES[table], data, rank, presorted=presorted)
         if part.rows:
             result.parts.append(part)
 
-    if len(group.event_rows):
-        write("events", _events(rows, group))
-        if collectives := collective_rows(
-            rows, group.event_rows, group.on_device, _in_category(group, "collective"), group.first
-        ):
+    if group.high > group.low:
+        collectives = collective_rows(
+            rows,
+            group.column("row") - group.first,
+            group.column("on_device"),
+            _in_category(group, "collective"),
+            group.first,
+        )
+        write("events", _events(rows, group), presorted=True)
+        if collectives:
             write("collectives", collectives)
     if len(group.memory["row"]):
         write("memory_events", memory_rows(rows, group.memory, group.first, group.base_ns))
     if len(group.counters):
-        values = counter_rows(rows, group.counters, group.track, group.base_ns)
+        values = counter_rows(rows, group.counters, _track(group), group.base_ns)
         result.counters = len(values["value"])
         if result.counters:
             write("counters", values)
@@ -100,16 +142,23 @@ def write_group(group: Group, root: Location | str, rank: int, paths: dict[str, 
     return result
 
 
+def _track(group: Group) -> npt.NDArray[np.int32]:
+    """The track of each row."""
+    return stretch(group.track, group.first, group.first + group.count)
+
+
 def _in_category(group: Group, category: str) -> npt.NDArray[np.bool_]:
-    positions, words = group.words["category"]
-    return np.isin(positions, [place for place, word in enumerate(words) if word == category])
+    words = group.words["category"]
+    return np.isin(group.column("category"), [place for place, word in enumerate(words) if word == category])
 
 
 def nullable(
     values: npt.NDArray[Any], absent: npt.NDArray[np.bool_], kind: pa.DataType | None = None
 ) -> pa.Array:
     """Integers with nulls."""
-    return pa.array(np.where(absent, 0, values), kind or pa.int64(), mask=absent)
+    if absent.all():
+        return pa.nulls(len(values), kind or pa.int64())
+    return pa.array(values, kind or pa.int64(), mask=absent)
 
 
 def chosen(which: npt.NDArray[Any], words: list[str | None]) -> pa.DictionaryArray:
@@ -121,7 +170,10 @@ def chosen(which: npt.NDArray[Any], words: list[str | None]) -> pa.DictionaryArr
 
 def taken(rows: pa.Table, name: str, which: Ints) -> pa.Array:
     """A column at some rows, as one array."""
-    column = rows.column(name).take(pa.array(which))
+    column = rows.column(name)
+    if column.null_count == len(column):
+        return pa.nulls(len(which), column.type)
+    column = column.take(pa.array(which))
     combined = column.combine_chunks()
     if isinstance(combined, pa.ChunkedArray):
         return combined.chunk(0) if combined.num_chunks else pa.array([], combined.type)
@@ -138,42 +190,56 @@ def filled(column: pa.Array) -> pa.Array:
 
 
 def _events(rows: pa.Table, group: Group) -> dict[str, Any]:
-    which, columns = group.event_rows, group.columns
+    """The columns of `events` in the table's order."""
+    start = group.column("start")
+    # Rows ascend, so a stable order by start is the one by start and row.
+    order = None if (start[1:] >= start[:-1]).all() else np.argsort(start, kind="stable")
+
+    def ordered(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        return values if order is None else values[order]
+
+    def of(name: str) -> npt.NDArray[Any]:
+        return ordered(group.column(name))
+
+    which = of("row") - group.first
+    step = of("step")
     data: dict[str, Any] = {
         "event_id": which + group.first,
-        "track_id": group.track[which],
+        "track_id": _track(group)[which],
+        "start_ns": ordered(start),
+        "duration_ns": of("duration"),
+        "self_ns": of("own"),
+        "step": nullable(step, step < 0, pa.int32()),
         "name": filled(taken(rows, "name", which)),
-        "start_ns": columns["start"],
-        "duration_ns": columns["duration"],
-        "self_ns": columns["own"],
-        "step": nullable(columns["step"], columns["step"] < 0, pa.int32()),
-        "correlation_id": taken(rows, "correlation_id", which),
-        "flops": taken(rows, "flops", which),
-        "size_bytes": taken(rows, "size_bytes", which),
-        "shapes": taken(rows, "shapes", which),
-        "dtypes": taken(rows, "dtypes", which),
-        "attributes": _attributes(rows, group),
+        "attributes": _attributes(rows, group, which, order),
     }
-    for name in ("parent_id", "launch_id", "op_id", "forward_id"):
-        data[name] = nullable(columns[name], columns[name] < 0)
-    for name in ("site_id", "stack_id", "module_id"):
-        data[name] = nullable(columns[name], columns[name] == 0)
-    for name, (positions, words) in group.words.items():
-        data[name] = chosen(positions, words)
+    for name in ("correlation_id", "flops", "size_bytes", "shapes", "dtypes"):
+        data[name] = taken(rows, name, which)
+    for name in ("parent", "launch", "op", "forward"):
+        positions = of(name)
+        absent = positions < 0
+        if not absent.all():
+            data[f"{name}_id"] = nullable(picked(group.columns["row"], np.maximum(positions, 0)), absent)
+    for name, ids in group.ids.items():
+        places = of(name)
+        data[f"{name}_id"] = nullable(ids[places], places == 0)
+    for name, words in group.words.items():
+        data[name] = chosen(of(name), words)
     return data
 
 
-def _attributes(rows: pa.Table, group: Group) -> pa.Array:
-    attributes = taken(rows, "attributes", group.event_rows)
+def _attributes(rows: pa.Table, group: Group, which: Ints, order: npt.NDArray[np.intp] | None) -> pa.Array:
+    attributes = taken(rows, "attributes", which)
     if not group.extra and not group.ends:
         return attributes
     values = attributes.to_pylist()
+    at = np.arange(len(which)) if order is None else np.argsort(order)
     for place, text in group.extra.items():
-        values[place] = _with(values[place], text)
+        values[at[place]] = _with(values[at[place]], text)
     for place, row in group.ends.items():
         end = rows.column("attributes")[row].as_py()
         if end:
-            values[place] = _with(values[place], f'"end":{end}')
+            values[at[place]] = _with(values[at[place]], f'"end":{end}')
     return pa.array(values, pa.string())
 
 
@@ -191,7 +257,7 @@ def _source_rows(rows: pa.Table, group: Group) -> dict[str, Any]:
     return {
         "kind": pa.array(kinds, pa.string()).take(phases.indices).dictionary_encode(),
         "name": filled(taken(rows, "name", which)),
-        "track_id": group.track[which],
+        "track_id": _track(group)[which],
         "timestamp_ns": nullable(np.where(absent, 0, time) + group.base_ns, absent),
         "key": taken(rows, "id", which),
         "category": taken(rows, "cat", which),

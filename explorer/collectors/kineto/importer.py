@@ -11,7 +11,7 @@ from explorer.collectors.kineto.rank import rank_of
 from explorer.collectors.kineto.reading import Reader
 from explorer.collectors.kineto.splitter import TraceText
 from explorer.collectors.kineto.spool import Spool
-from explorer.collectors.kineto.writing import write_dimensions, write_rows
+from explorer.collectors.kineto.writing import keep_linked, write_dimensions, write_rows
 from explorer.collectors.options import ImportOptions
 from explorer.collectors.release_memory import release_memory
 from explorer.collectors.source import Source
@@ -58,13 +58,15 @@ def import_source(source: Source, writer: RunWriter, options: ImportOptions) -> 
             )
             tell_events(found, links, lines, writer)
             memory = link_memory(light, found, links, lines)
+            write_dimensions(text, found, links, lines, writer)
+            linked = keep_linked(light, spool, found, links, lines)
+            # Writing takes what it needs from where the columns are kept now.
+            del links, lines, light
             found.events.forget()
-            links.order = links.order[:0].copy()
             release_memory()
-            counts = write_rows(light, spool, found, links, lines, memory, writer, reader.write)
+            counts = write_rows(linked, spool, found, memory, writer, reader.write)
     finally:
         spool.close()
-    write_dimensions(text, found, links, lines, writer)
     writer.manifest.counts = dict(counts)
     tell_source(text, found, writer)
     writer.manifest.inputs.append(
@@ -73,6 +75,6 @@ def import_source(source: Source, writer: RunWriter, options: ImportOptions) -> 
             "member": source.member,
             "size_bytes": source.size_bytes,
             "container": source.container,
-            "rows": len(light),
+            "rows": counts["source_total"],
         }
     )

@@ -31,6 +31,10 @@ DEVICE_TYPES = {
     21: "mtia",
 }
 """c10::DeviceType (c10/core/DeviceType.h)."""
+MEMORY_COLUMNS = (
+    "ts", "size_bytes", "device_type", "memory_device", "address", "allocated_bytes", "reserved_bytes", "attributes",
+)  # fmt: skip
+"""Columns of a chunk that `memory_rows` takes."""
 
 
 def link_memory(light: LightRows, found: Collected, links: Links, lines: Lines) -> dict[str, Ints]:

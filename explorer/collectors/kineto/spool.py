@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.ipc as ipc
 
 from explorer.collectors.claimed_folder import ClaimedFolder, scratch_folder
+from explorer.collectors.kineto.columns import Column, Values, store_column
 from explorer.collectors.kineto.rows import SCHEMA
 
 _OPTIONS = ipc.IpcWriteOptions(compression="lz4")
@@ -21,15 +22,22 @@ def store(rows: pa.Table, path: str) -> None:
         writer.write_table(rows)
 
 
-def load(stored: pa.Table | str) -> pa.Table:
-    """A chunk, from memory or from the scratch folder."""
+def load(stored: pa.Table | str, wanted: list[str] | None = None) -> pa.Table:
+    """A chunk, from memory or from the scratch folder: all columns, or those that are wanted."""
+    names = SCHEMA.names if wanted is None else wanted
     if isinstance(stored, pa.Table):
-        return stored
-    with pa.OSFile(stored, "rb") as file:
-        rows = ipc.open_file(file).read_all()
+        return stored.select(names)
+    with pa.memory_map(stored) as file:
+        schema = ipc.open_file(file).schema
+        places = [place for place, name in enumerate(schema.names) if name in names]
+        if not places:
+            # A file of which no column is wanted would be read whole.
+            places = [0]
+        rows = ipc.open_file(file, options=ipc.IpcReadOptions(included_fields=places)).read_all()
     known = set(rows.column_names)
-    columns = [rows.column(f.name) if f.name in known else pa.nulls(len(rows), f.type) for f in SCHEMA]
-    return pa.table(columns, SCHEMA)
+    kinds = [SCHEMA.field(name).type for name in names]
+    columns = [rows.column(n) if n in known else pa.nulls(len(rows), k) for n, k in zip(names, kinds)]
+    return pa.table(columns, pa.schema(list(zip(names, kinds))))
 
 
 @dataclass
@@ -45,6 +53,13 @@ class Spool:
         if self._folder is None:
             self._folder = scratch_folder()
         return os.path.join(self._folder.path, f"{number}.arrow")
+
+    def keep(self, columns: dict[str, Values]) -> dict[str, Column]:
+        """Move columns of the whole trace to where the chunks are."""
+        if self._folder is None:
+            return dict(columns)
+        folder = self._folder.path
+        return {name: store_column(values, folder, name) for name, values in columns.items()}
 
     def close(self) -> None:
         """Remove everything."""

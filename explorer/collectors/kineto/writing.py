@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from explorer.collectors.kineto.collecting import Collected
+from explorer.collectors.kineto.columns import Column, StoredColumn
 from explorer.collectors.kineto.devices import device_rows
-from explorer.collectors.kineto.group import Group, Written, write_group
+from explorer.collectors.kineto.group import Group, Written
 from explorer.collectors.kineto.light import LightRows
 from explorer.collectors.kineto.lines import METHODS, PRECISIONS, Lines
 from explorer.collectors.kineto.linking import Links
@@ -29,22 +32,64 @@ Run = Callable[[Iterator[tuple[Any, ...]]], Iterator[Written]]
 """Runs `write_group` for each tuple of arguments, here or in other processes; results in order."""
 
 
+@dataclass
+class Linked:
+    """What writing takes from linking: the columns of all events and tracks of all rows, wherever they lie, and the words and
+    ids that some of them are positions in."""
+
+    columns: dict[str, Column]
+    track: Column
+    words: dict[str, list[str | None]]
+    ids: dict[str, Ints]
+    events: int
+
+
+def keep_linked(light: LightRows, spool: Spool, found: Collected, links: Links, lines: Lines) -> Linked:
+    """Move the columns of all events to where the chunks are. What was given need not be held any longer."""
+    events = found.events
+    columns = {
+        "row": events.row,
+        "start": events.start,
+        "duration": events.duration,
+        "on_device": events.on_device,
+        "category": events.category,
+        "own": links.own,
+        "step": links.step,
+        "parent": links.parent,
+        "launch": links.launch,
+        "op": links.op,
+        "forward": links.forward,
+        "phase": links.phase,
+        "site": lines.site,
+        "stack": lines.stack,
+        "module": lines.module,
+        "attribution": lines.method,
+        "precision": lines.precision,
+    }
+    kept = spool.keep({**columns, "track": light.track})
+    return Linked(
+        columns={name: kept[name] for name in columns},
+        track=kept["track"],
+        words={
+            "category": list(events.categories),
+            "phase": list(PHASES),
+            "attribution": METHODS,
+            "precision": PRECISIONS,
+        },
+        ids={"site": lines.site_ids, "stack": lines.stack_ids, "module": lines.module_ids},
+        events=len(events.row),
+    )
+
+
 def write_rows(
-    light: LightRows,
-    spool: Spool,
-    found: Collected,
-    links: Links,
-    lines: Lines,
-    memory: dict[str, Ints],
-    writer: RunWriter,
-    run: Run,
+    linked: Linked, spool: Spool, found: Collected, memory: dict[str, Ints], writer: RunWriter, run: Run
 ) -> Counter[str]:
     """Write the tables that hold source rows. The counter says how many source rows went where."""
     counts: Counter[str] = Counter()
     root: Any = writer.location.root if writer.location.is_local else writer.location
     tasks = (
         (group, root, writer.rank, {table: writer.allocate(table) for table in GROUP_TABLES})
-        for group in _groups(light, spool, found, links, lines, memory)
+        for group in _groups(linked, spool, found, memory)
     )
     refused = 0
     for written in run(tasks):
@@ -54,7 +99,7 @@ def write_rows(
             writer.quarantine(text, reason)
         refused += len(written.refused)
         counts["counters"] += written.counters
-    counts["events"] = len(found.events.row)
+    counts["events"] = linked.events
     counts["merged_ends"] = found.merged_ends
     counts["memory_events"] = len(found.memory_rows)
     counts["counter_rows"] = len(found.counter_rows)
@@ -64,23 +109,18 @@ def write_rows(
         counts[k]
         for k in ("events", "merged_ends", "memory_events", "counter_rows", "source_rows", "quarantine")
     )
-    counts["source_total"] = len(light)
-    if accounted != len(light):
-        raise AssertionError(f"{accounted} of {len(light)} source rows are accounted for")
+    counts["source_total"] = total = sum(spool.counts)
+    if accounted != total:
+        raise AssertionError(f"{accounted} of {total} source rows are accounted for")
     return counts
 
 
-def _groups(
-    light: LightRows,
-    spool: Spool,
-    found: Collected,
-    links: Links,
-    lines: Lines,
-    memory: dict[str, Ints],
-) -> Iterator[Group]:
-    events = found.events
+def _groups(linked: Linked, spool: Spool, found: Collected, memory: dict[str, Ints]) -> Iterator[Group]:
+    column = linked.columns["row"]
+    event_row = column.open() if isinstance(column, StoredColumn) else column
     refused_rows = np.array([row for row, _ in found.refused], np.int64)
-    unfinished = set(found.unfinished.tolist())
+    unfinished = sorted(found.unfinished.tolist())
+    closed = sorted(found.end_of)
     first_row = 0
     chunk = 0
     while chunk < len(spool.counts):
@@ -90,49 +130,34 @@ def _groups(
             rows += spool.counts[last]
             last += 1
         after = first_row + rows
-        low, high = np.searchsorted(events.row, (first_row, after)).tolist()
-        part = slice(low, high)
+        low, high = np.searchsorted(event_row, (first_row, after)).tolist()
 
         def between(numbers: Ints, first: int = first_row, end: int = after) -> Ints:
             a, b = np.searchsorted(numbers, (first, end))
             return numbers[a:b] - first
 
         a, b = np.searchsorted(memory["row"], (first_row, after)).tolist()
-        extra = {place - low: '"unfinished":true' for place in unfinished if low <= place < high}
+        begun = unfinished[bisect_left(unfinished, low) : bisect_left(unfinished, high)]
+        extra = {place - low: '"unfinished":true' for place in begun}
         ends: dict[int, int] = {}
-        for place, row in found.end_of.items():
-            if low <= place < high:
-                if first_row <= row < after:
-                    ends[place - low] = row - first_row
-                else:
-                    extra[place - low] = f'"end_row":{row}'
+        for place in closed[bisect_left(closed, low) : bisect_left(closed, high)]:
+            row = found.end_of[place]
+            if first_row <= row < after:
+                ends[place - low] = row - first_row
+            else:
+                extra[place - low] = f'"end_row":{row}'
         c, d = np.searchsorted(refused_rows, (first_row, after)).tolist()
         yield Group(
             chunks=spool.chunks[chunk:last],
             first=first_row,
+            count=rows,
             base_ns=found.clock.base_ns,
-            track=light.track[first_row:after],
-            event_rows=events.row[part] - first_row,
-            columns={
-                "start": events.start[part],
-                "duration": events.duration[part],
-                "own": links.own[part],
-                "step": links.step[part],
-                "parent_id": _ids(links.parent[part], events.row),
-                "launch_id": _ids(links.launch[part], events.row),
-                "op_id": _ids(links.op[part], events.row),
-                "forward_id": _ids(links.forward[part], events.row),
-                "site_id": lines.site_ids[lines.site[part]],
-                "stack_id": lines.stack_ids[lines.stack[part]],
-                "module_id": lines.module_ids[lines.module[part]],
-            },
-            words={
-                "category": (events.category[part], list(events.categories)),
-                "phase": (links.phase[part], list(PHASES)),
-                "attribution": (lines.method[part], METHODS),
-                "precision": (lines.precision[part], PRECISIONS),
-            },
-            on_device=events.on_device[part],
+            track=linked.track,
+            low=low,
+            high=high,
+            columns=linked.columns,
+            words=linked.words,
+            ids=linked.ids,
             extra=extra,
             memory={
                 name: (values[a:b] - first_row if name == "row" else values[a:b])
@@ -146,11 +171,6 @@ def _groups(
         for number in range(chunk, last):
             spool.chunks[number] = ""
         chunk, first_row = last, after
-
-
-def _ids(positions: npt.NDArray[Any], row: Ints) -> Ints:
-    """Positions of events as event ids; -1 where there is none."""
-    return np.where(positions >= 0, row[np.maximum(positions, 0)], -1)
 
 
 def write_dimensions(
@@ -179,9 +199,3 @@ def write_dimensions(
                     "kind": [kind] * len(sources),
                 },
             )
-
-
-def write_here(tasks: Iterator[tuple[Any, ...]]) -> Iterator[Written]:
-    """Write group after group in this process."""
-    for task in tasks:
-        yield write_group(*task)
