@@ -12,6 +12,7 @@ import numpy.typing as npt
 from explorer.collectors.kineto.chains import build_chains
 from explorer.collectors.kineto.events import Events
 from explorer.collectors.kineto.frames import Frame, frames_of_key, parse_frame, parse_stack
+from explorer.collectors.kineto.hierarchy import hierarchies_of, modules_of_texts
 from explorer.collectors.kineto.light import Sparse
 from explorer.collectors.kineto.linking import Links
 from explorer.collectors.kineto.nesting import nearest
@@ -100,6 +101,7 @@ def find_lines(
     line being executed.
     """
     count = len(events.start)
+    hierarchies, call_stacks = hierarchies_of(call_stacks)
     dimensions = _Dimensions()
     lines = Lines(
         site=np.zeros(count, np.int32),
@@ -132,6 +134,10 @@ def find_lines(
         lines.precision[linked] = lines.precision[origin]
         lines.method[linked] = FLOW
     _modules(events, links, lines)
+    if not lines.modules and any(hierarchies):
+        lines.module, lines.modules = modules_of_texts(links.parent, call_stack, hierarchies)
+        _inherit_modules(links, lines)
+        lines.module_ids = np.array([0, *(row["module_id"] for row in lines.modules)], np.int64)
     lines.site_ids = np.array([0, *dimensions.sites], np.int64)
     lines.stack_ids = np.array([0, *dimensions.stacks], np.int64)
     lines.sites = list(dimensions.sites.values())
@@ -239,9 +245,13 @@ def _modules(events: Events, links: Links, lines: Lines) -> None:
         codes[number] = position[identity]
     known = np.flatnonzero(chains.chain >= 0)
     lines.module[known] = codes[chains.chain[known]]
-    # Backward and device work belong to the module of their forward op or their launch.
+    _inherit_modules(links, lines)
+    lines.module_ids = np.array([0, *rows], np.int64)
+    lines.modules = list(rows.values())
+
+
+def _inherit_modules(links: Links, lines: Lines) -> None:
+    """Backward and device work belong to the module of their forward op or their launch."""
     for source in (links.forward, links.op, links.launch):
         wanted = np.flatnonzero((lines.module == 0) & (source >= 0))
         lines.module[wanted] = lines.module[source[wanted]]
-    lines.module_ids = np.array([0, *rows], np.int64)
-    lines.modules = list(rows.values())

@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from explorer.collectors.kineto.hierarchy import with_hierarchies
 from explorer.collectors.kineto.light import LONGEST, UNREAD
 from explorer.collectors.kineto.nanoseconds import nanoseconds
 from explorer.collectors.kineto.numerals import WIDTH, key_ends, numerals
@@ -80,7 +81,7 @@ def read_rows(text: bytes) -> pa.Table:
             rows = _merged(rows, others, plain)
     if repeated:
         rows = rows.replace_schema_metadata({REPEATED: f"{len(repeated)} {offset}"})
-    return rows
+    return with_hierarchies(rows, text)
 
 
 def _unscanned(text: bytes) -> tuple[pa.Table, list[int]]:
