@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from explorer.collectors.kineto.distinct import distinct
 from explorer.collectors.kineto.nesting import nearest
 
 Ints = npt.NDArray[np.int64]
@@ -49,11 +50,11 @@ def build_chains(parent: Codes, selected: npt.NDArray[np.bool_], label: Codes) -
         if not len(now):
             break
         key = (number[above[now]].astype(np.int64) + 1) * span + label[nodes[now]]
-        distinct, inverse = np.unique(key, return_inverse=True)
+        found, inverse = distinct(key)
         first = len(result.up)
         number[nodes[now]] = first + inverse
-        result.up += ((distinct // span) - 1).tolist()
-        result.label += (distinct % span).tolist()
+        result.up += ((found // span) - 1).tolist()
+        result.label += (found % span).tolist()
         pending = pending[~ready]
         ready = number[above[pending]] >= 0
     owner = nearest(parent, selected, itself=True)

@@ -122,12 +122,14 @@ def _arrows(events: Events, halves: Halves, order: Codes) -> dict[str, tuple[Int
         return result
     sources, targets = pair_halves(halves.key, halves.instant, halves.is_source)
     plain = events.asynchronous
-    usable = order[~plain[order]]
+    usable = order[~plain[order]] if plain.any() else order
     if len(usable) == 0:
         return result
     categories = halves.category[sources]
     bound = np.full(len(halves.key), -1, np.int64)
-    needed = np.unique(np.append(sources, targets))
+    ends = np.zeros(len(halves.key), bool)
+    ends[sources] = ends[targets] = True
+    needed = np.flatnonzero(ends)
     bound[needed] = bind(
         halves.track[needed],
         halves.instant[needed],
@@ -136,7 +138,7 @@ def _arrows(events: Events, halves: Halves, order: Codes) -> dict[str, tuple[Int
         events.duration,
         usable,
     )
-    for code in np.unique(categories).tolist():
+    for code in np.flatnonzero(np.bincount(categories)).tolist():
         mine = categories == code
         first, second = bound[sources[mine]], bound[targets[mine]]
         good = (first >= 0) & (second >= 0) & (first != second)
@@ -310,8 +312,10 @@ def _steps(events: Events, launch: Codes) -> tuple[Codes, list[dict[str, Any]], 
 def _phases(events: Events, parent: Codes, launch: Codes, op: Codes, forward: Codes) -> npt.NDArray[np.int8]:
     opened_by_name = np.zeros(len(events.names) * len(events.categories), np.int8)
     code = events.name.astype(np.int64) * len(events.categories) + events.category
-    for value in np.unique(code):
-        name, category = divmod(int(value), len(events.categories))
+    occurs = np.zeros(len(opened_by_name), bool)
+    occurs[code] = True
+    for value in np.flatnonzero(occurs).tolist():
+        name, category = divmod(value, len(events.categories))
         opened_by_name[value] = phase_of_name(events.names[name], events.categories[category])
     opened = opened_by_name[code]
     del code

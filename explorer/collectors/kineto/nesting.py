@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -27,8 +28,9 @@ class Nest:
     order: Codes
 
 
-def nest(track: Codes, start: Ints, duration: Ints, tie: npt.NDArray[np.int8]) -> Nest:
-    """Nesting of all events, track by track. Of events with equal times the one with the lower `tie` encloses the other."""
+def nest(track: Codes, start: Ints, duration: Ints, tie: npt.NDArray[np.int8], threads: int = 1) -> Nest:
+    """Nesting of all events, track by track, as many tracks at once as there are threads. Of events with equal times the one
+    with the lower `tie` encloses the other."""
     count = len(track)
     result = Nest(np.full(count, -1, np.int32), duration.copy(), np.empty(count, np.int32))
     if not count:
@@ -40,18 +42,49 @@ def nest(track: Codes, start: Ints, duration: Ints, tie: npt.NDArray[np.int8]) -
     ordered = track[by_track]
     bounds = [0, *(np.flatnonzero(ordered[1:] != ordered[:-1]) + 1).tolist(), count]
     del ordered
-    for low, high in pairwise(bounds):
+
+    def one(low: int, high: int) -> None:
         members = by_track[low:high]
         begin = start[members]
         end = begin + duration[members]
-        order = np.lexsort((tie[members], -end, begin)).astype(np.int32)
-        begin, end, members = begin[order], end[order], members[order]
+        order = sweep_order(begin, end, tie[members])
+        if order is not None:
+            begin, end, members = begin[order], end[order], members[order]
         above = parents(begin, end)
-        inside = above >= 0
+        inside = np.flatnonzero(above >= 0)
         result.order[low:high] = members
         result.parent[members[inside]] = members[above[inside]]
         result.own[members] = self_times(begin, end, above)
+
+    # The longest tracks first, so that the threads end together.
+    tracks = sorted(pairwise(bounds), key=lambda track: track[0] - track[1])
+    if threads < 2 or len(tracks) < 2:
+        for track_ in tracks:
+            one(*track_)
+    else:
+        with ThreadPoolExecutor(threads) as pool:
+            for done in [pool.submit(one, *track_) for track_ in tracks]:
+                done.result()
     return result
+
+
+def sweep_order(begin: Ints, end: Ints, tie: npt.NDArray[np.int8]) -> npt.NDArray[np.intp] | None:
+    """Positions by start, longer first, then by `tie`, then as they are; None where they lie so already.
+
+    Few events start together: only these are ordered by more than their start.
+    """
+    rising = begin[1:] > begin[:-1]
+    if rising.all():
+        return None
+    order = np.argsort(begin, kind="stable")
+    ordered = begin[order]
+    same = np.zeros(len(begin) + 1, bool)
+    np.equal(ordered[1:], ordered[:-1], out=same[1:-1])
+    slots = np.flatnonzero(same[1:] | same[:-1])
+    if len(slots):
+        tied = order[slots]
+        order[slots] = tied[np.lexsort((tie[tied], -end[tied], begin[tied]))]
+    return order
 
 
 def parents(start: Ints, end: Ints) -> Codes:
