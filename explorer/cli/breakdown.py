@@ -19,7 +19,7 @@ def command(
     nothing ran. On a rank without device events the device is cpu and its compute is the time in framework ops.
     """
     from explorer.cli.peer_columns import PEER_COLUMNS
-    from explorer.cli.reading import read
+    from explorer.cli.reading import read, step_of_mode
     from explorer.cli.table import Column
 
     columns = (
@@ -41,5 +41,5 @@ def command(
         json=json,
         limit=limit,
         rank=rank,
-        step=step if mode == "native" else None,
+        step=step_of_mode(step, mode),
     )

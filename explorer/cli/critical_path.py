@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from explorer.cli.options import JsonOption, LimitOption, RankOption, RunArgument, StepOption
+from explorer.model.errors import UsageError
 
 SCHEMA = "neuron-explorer/critical-path/1"
 
@@ -28,11 +29,16 @@ def command(
     waited for last: the thread itself, a device event, its launch, another stream. Its pieces add up to the wall time.
     Work beside the path has slack: it could end that much later, and making it faster gains nothing.
     """
+    from explorer.analysis.trace_rows import step_window
     from explorer.cli.output import chosen, cut, note_cut, print_json
     from explorer.cli.source_run import open_source
     from explorer.cli.table import Column, print_table
 
+    if step is not None and not pieces:
+        raise UsageError("--step is for --pieces: the sums are over all complete steps.")
     opened = open_source(run)
+    if step is not None:
+        step_window(opened.run, step)
     directory, view = opened.run.directory, opened.run.view
     if pieces:
         rows = chosen(view("critical_path").rows(), rank=rank, step=step)

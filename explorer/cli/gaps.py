@@ -20,7 +20,7 @@ def command(
     the gap.
     """
     from explorer.cli.peer_columns import PEER_COLUMNS
-    from explorer.cli.reading import place, read
+    from explorer.cli.reading import place, read, step_of_mode
     from explorer.cli.table import Column
 
     columns = (
@@ -40,7 +40,7 @@ def command(
         json=json,
         limit=limit,
         rank=rank,
-        step=step if mode == "native" else None,
+        step=step_of_mode(step, mode),
         order="duration_ns" if mode == "native" else "",
         shown=(lambda row: {**row, "where": place(row)}) if mode == "native" else None,
         empty="No device was ever idle.",

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from explorer.cli.options import JsonOption, LimitOption, ModeOption, RankOption, RunArgument, StepOption
+from explorer.model.errors import UsageError
 
 
 def command(
@@ -25,9 +26,11 @@ def command(
     and driver, HIP, XPU, NPU, graph launches.
     """
     from explorer.cli.peer_columns import PEER_COLUMNS
-    from explorer.cli.reading import read
+    from explorer.cli.reading import read, step_of_mode
     from explorer.cli.table import Column
 
+    if queue and step is not None:
+        raise UsageError("--step does not go with --queue: its rows are of the whole run.")
     what = "queue" if queue else "launches"
     native = {
         "launches": (
@@ -58,7 +61,7 @@ def command(
         json=json,
         limit=limit,
         rank=rank,
-        step=step if mode == "native" and not queue else None,
+        step=step_of_mode(step, mode),
         order="" if queue else "delay_ns" if mode == "native" else "launch_delay_us",
         empty="No device event has a launching call in this run.",
     )

@@ -26,5 +26,5 @@ def command(run: RunArgument, rank: RankOption = None, json: JsonOption = False)
         columns,
         json=json,
         rank=rank,
-        empty="No allocations were recorded; record with profile_memory=True.",
+        empty="No allocations were recorded; record with --memory (profile_memory=True in a program).",
     )

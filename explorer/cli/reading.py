@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from explorer.cli.output import note_cut, print_json, rows_document
 from explorer.cli.source_run import open_source
 from explorer.cli.table import Column, print_table, say
+from explorer.model.errors import UsageError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,7 +32,7 @@ def read(
     empty: str = "Nothing of this kind was recorded.",
     note: Callable[[Run], str] | None = None,
 ) -> int:
-    """Open a run or trace, ask it, and print the rows. Returns the exit code.
+    """Open a run or trace, ask it, and print the rows. Returns the exit code. Raises UsageError for a step that is not there.
 
     Args:
         path: what the user gave.
@@ -48,6 +49,10 @@ def read(
     """
     source = open_source(path, rank=rank)
     with source.run as run:
+        if step is not None:
+            from explorer.analysis.trace_rows import step_window
+
+            step_window(run, step)
         result = answer(run)
         rows = _chosen(result.arrow(), step, only)
         if order and rows.num_rows:
@@ -57,7 +62,7 @@ def read(
         if json:
             print_json(rows_document(result, run.directory, first, rows.num_rows))
         elif not first:
-            print(empty)
+            say(empty if step is None or not len(result) else f"Nothing of this kind in step {step}.")
         else:
             alone = len(run.ranks) == 1
             print_table(
@@ -76,6 +81,13 @@ def _chosen(rows: pa.Table, step: int | None, only: str) -> pa.Table:
     if step is not None and "step" in rows.column_names:
         rows = rows.filter(pc.equal(rows.column("step"), step))
     return rows.filter(rows.column(only)) if only else rows
+
+
+def step_of_mode(step: int | None, mode: str) -> int | None:
+    """The step asked for. Raises UsageError where another tool's definitions, which know no steps, were asked for too."""
+    if step is not None and mode != "native":
+        raise UsageError(f"--step does not go with --mode {mode}: its rows are of the whole run.")
+    return step
 
 
 def place(row: Mapping[str, Any]) -> str | None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from explorer.cli.options import JsonOption, LimitOption, RunArgument
+
+if TYPE_CHECKING:
+    from explorer.analysis.run import Run
 
 
 def command(
@@ -75,5 +78,19 @@ def command(
             **row,
             "where": f"{row['file']}:{row['line']}" if row.get("file") else "",
         },
-        empty="No op carries shapes that a model knows; record with record_shapes=True.",
+        empty="No op carries shapes that a model knows; record with --shapes all (record_shapes=True in a program).",
+        note=_without_peaks,
+    )
+
+
+def _without_peaks(run: Run) -> str:
+    """Why there is no efficiency, where the peaks of no device are known."""
+    known = run.engine.sql("SELECT count(*) AS n FROM device_peaks WHERE peak_flops IS NOT NULL").rows()[0][
+        "n"
+    ]
+    if known:
+        return ""
+    return (
+        "No efficiency: the peaks of no device of the run are known. Of this machine's CPU --measure-cpu finds them, when "
+        "nothing else runs."
     )

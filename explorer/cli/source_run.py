@@ -37,9 +37,28 @@ def run_directory(path: str, cache_dir: str | None = None) -> tuple[str, int]:
     from explorer.cli.progress import import_progress
     from explorer.collectors.import_trace import cached_run
 
-    with import_progress() as progress:
-        directory = cached_run(path, cache_dir=cache_dir, progress=progress)
+    try:
+        with import_progress() as progress:
+            directory = cached_run(path, cache_dir=cache_dir, progress=progress)
+    except InputError as error:
+        if runs := _runs_in(path):
+            more = " ..." if len(runs) > MOST_NAMED else ""
+            raise InputError(
+                f"{path} is a folder of runs and no run itself.",
+                f"Name one of them: {', '.join(runs[:MOST_NAMED])}{more}",
+            ) from error
+        raise
     return directory, _code(directory)
+
+
+def _runs_in(path: str) -> list[str]:
+    """Runs that lie in a local folder, by name."""
+    from explorer.store.reader import is_run
+
+    if "://" in path or not os.path.isdir(path):
+        return []
+    inside = sorted(os.path.join(path, name) for name in os.listdir(path))
+    return [entry for entry in inside if os.path.isdir(entry) and is_run(entry)]
 
 
 def _is_pattern(path: str) -> bool:

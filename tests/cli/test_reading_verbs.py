@@ -15,6 +15,7 @@ from explorer.analysis.rule import NEEDS
 from explorer.analysis.run import open_run
 from explorer.cli import main as cli
 from explorer.model.finding import Findings, NotChecked, Saving
+from tests.analysis.hand_built import event, make_run
 from tests.cli.small_run import MS, write_small_run
 
 READING = [
@@ -106,6 +107,49 @@ def test_step(run: str, capsys: pytest.CaptureFixture[str]) -> None:
     parts = ("compute_ns", "exposed_communication_ns", "exposed_copy_ns", "idle_ns")
     assert [row[part] for part in parts] == [3 * MS, 0, 1 * MS, 6 * MS]
     assert row["wall_ns"] == 10 * MS
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("steps", "--step", "999"), "The run has no step 999. It has steps 0 to 1."),
+        (("gaps", "--step", "2"), "The run has no step 2."),
+        (("critical-path", "--pieces", "--step", "7"), "The run has no step 7."),
+        (("critical-path", "--step", "1"), "--step is for --pieces"),
+        (("gaps", "--mode", "hta", "--step", "1"), "--step does not go with --mode hta"),
+        (("launches", "--queue", "--step", "1"), "--step does not go with --queue"),
+    ],
+)
+def test_a_step_that_cannot_be_shown_is_said(
+    run: str, arguments: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    verb, *rest = arguments
+    assert cli.main([verb, run, *rest]) == 2
+    captured = capsys.readouterr()
+    assert message in captured.err
+    assert captured.out == ""
+
+
+def test_a_folder_of_runs_is_named_as_such(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_small_run(tmp_path / "first")
+    write_small_run(tmp_path / "second")
+    assert cli.main(["lines", str(tmp_path)]) == 3
+    assert (
+        f"is a folder of runs and no run itself. Name one of them: {tmp_path}/first, {tmp_path}/second"
+        in (capsys.readouterr().err)
+    )
+
+
+def test_roofline_says_why_there_is_no_efficiency(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    op = event(1, "op", "aten::mm", 0, 4_000, shapes="[[10,10],[10,10]]", dtypes='["float","float"]')
+    cpu = {"device": "cpu", "name": "No such CPU", "unit_count": 2}
+    run = make_run(tmp_path, [op], devices=[cpu])
+    out = printed(capsys, "roofline", run.directory)
+    # 2,000 operations in 4 µs.
+    assert out.splitlines()[0].split() == ["Time", "Op", "Shapes", "Type", "Calls", "Computes", "Moves", "Efficiency", "Above", "least"]  # fmt: skip
+    assert "500 MFLOP/s" in out.splitlines()[1]
+    assert out.splitlines()[1].endswith(" MB/s")
+    assert "No efficiency: the peaks of no device of the run are known." in out
 
 
 def test_gaps_come_longest_first(run: str, capsys: pytest.CaptureFixture[str]) -> None:
