@@ -1,4 +1,4 @@
-"""The compiled scanner of traces, where the installation could build it. Loads nothing heavy."""
+"""The compiled parts of the reader of traces, where the installation could build them. Loads nothing heavy."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from types import ModuleType
 SETTING = "NE_NO_SCANNER"
 LAYOUT = 1
 """As in the scanner's module.c."""
+SWEEP_LAYOUT = 1
+"""As in sweep/module.c."""
 
 
 def compiled() -> ModuleType | None:
@@ -20,3 +22,14 @@ def compiled() -> ModuleType | None:
     except ImportError:
         return None
     return found if getattr(found, "LAYOUT", None) == LAYOUT else None
+
+
+def compiled_sweep() -> ModuleType | None:
+    """The module that nests events; None as for the scanner."""
+    if os.environ.get(SETTING):
+        return None
+    try:
+        found = import_module("explorer.collectors.kineto._sweep")
+    except ImportError:
+        return None
+    return found if getattr(found, "LAYOUT", None) == SWEEP_LAYOUT else None

@@ -9,6 +9,8 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from explorer.collectors.kineto.compiled import compiled_sweep
+
 Ints = npt.NDArray[np.int64]
 
 
@@ -43,6 +45,8 @@ def nest(track: Codes, start: Ints, duration: Ints, tie: npt.NDArray[np.int8], t
     bounds = [0, *(np.flatnonzero(ordered[1:] != ordered[:-1]) + 1).tolist(), count]
     del ordered
 
+    compiled = compiled_sweep()
+
     def one(low: int, high: int) -> None:
         members = by_track[low:high]
         begin = start[members]
@@ -50,11 +54,16 @@ def nest(track: Codes, start: Ints, duration: Ints, tie: npt.NDArray[np.int8], t
         order = sweep_order(begin, end, tie[members])
         if order is not None:
             begin, end, members = begin[order], end[order], members[order]
-        above = parents(begin, end)
+        if compiled is None:
+            above = parents(begin, end)
+            own = self_times(begin, end, above)
+        else:
+            above, own = np.empty(len(begin), np.int32), np.empty(len(begin), np.int64)
+            compiled.nest(begin, end, above, own)
         inside = np.flatnonzero(above >= 0)
         result.order[low:high] = members
         result.parent[members[inside]] = members[above[inside]]
-        result.own[members] = self_times(begin, end, above)
+        result.own[members] = own
 
     # The longest tracks first, so that the threads end together.
     tracks = sorted(pairwise(bounds), key=lambda track: track[0] - track[1])
@@ -156,6 +165,13 @@ def nearest(parent: Codes, wanted: npt.NDArray[np.bool_], *, itself: bool) -> Co
     count = len(parent)
     if not wanted.any():
         return np.full(count, -1, np.int32)
+    compiled = compiled_sweep()
+    if compiled is not None:
+        found = np.empty(count, np.int32)
+        compiled.nearest(np.ascontiguousarray(parent, np.int32), np.ascontiguousarray(wanted), found)
+        if not itself:
+            found = np.where(parent < 0, np.int32(-1), found[parent])
+        return found
     # One more entry stands for 'none'; wanted events and 'none' point at themselves, so pointer doubling stops there.
     above = np.where(parent < 0, np.int32(count), parent)
     hop = np.append(above, np.int32(count))
