@@ -87,7 +87,7 @@ class HostRows:
         if category == "step" and (step := step_of(name)) is not None:
             self.session.steps.append((step, start, end))
         for member in self.connections.members(connection):
-            self.connections.calls.setdefault(member, []).append(number)
+            self.connections.calls.setdefault(member, []).append((start or 0, number))
 
     def _cann(self, row: dict[str, Any]) -> None:
         name = self.names.text(row.pop("name", None)) or ""
@@ -115,7 +115,9 @@ class HostRows:
     def _link(self) -> None:
         """Backward ops to forward ops, the two ends of the task queue, CANN launches to the op they work for."""
         events = self.session.events
-        for connection, calls in self.connections.calls.items():
+        for connection, found in self.connections.calls.items():
+            # The first in time causes the other, wherever they stand in the table.
+            calls = [number for _, number in sorted(found)]
             kinds = self.connections.kinds.get(connection, set())
             if "fwdbwd" in kinds and len(calls) == 2:
                 events.forward[calls[1]] = calls[0]

@@ -72,8 +72,8 @@ class Connections:
             self.rows += 1
             if isinstance(connection, int):
                 self._sets.setdefault(key, []).append(connection)
-        self.calls: dict[int, list[int]] = {}
-        """Connection to the PyTorch events that carry it, in the order of the file"""
+        self.calls: dict[int, list[tuple[int, int]]] = {}
+        """Connection to the start and number of the PyTorch events that carry it"""
         self.launches: dict[int, int] = {}
         """Connection to the CANN event that carries it"""
 
