@@ -42,6 +42,7 @@ class Engine:
     ) -> None:
         self.reader = reader
         self.rolled_up = rolled_up
+        self.memory_limit = memory_limit
         self.connection = duckdb.connect(":memory:")
         self._lock = threading.RLock()
         self._kept: dict[str, str] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -46,6 +46,10 @@ class HasEngine(Protocol):
     def engine(self) -> Engine: ...
 
 
+Told = Callable[[int, int, int], object]
+"""Told how many rules were asked, of how many, and how many findings there are so far"""
+
+
 class Replay(Protocol):
     """Predicts a draft's saving per step by replaying the dependency graph; None where it cannot."""
 
@@ -81,6 +85,7 @@ def find(
     settings: Mapping[str, float] | None = None,
     rules: Sequence[Rule] | None = None,
     replay: bool = True,
+    told: Told | None = None,
 ) -> Findings:
     """All findings of a run, worst first.
 
@@ -89,6 +94,7 @@ def find(
         settings: thresholds to change, by '<rule>.<setting>'.
         rules: only these rules; None: all.
         replay: predict savings from the dependency graph; without it, or where it cannot, each saving is a bound.
+        told: called before each rule with how many were asked, of how many, and how many findings there are so far.
 
     A rule that fails on a run does not take the others with it: it is listed under `not_checked` with the error.
     """
@@ -100,10 +106,12 @@ def find(
             replays.begin(scope.rank, background)
         predict = ReplaySaving(replays) if replays else None
         context = RuleContext(engine, scope, settings or {}, job=run.engine)
-        return _find(context, all_rules() if rules is None else tuple(rules), predict)
+        return _find(context, all_rules() if rules is None else tuple(rules), predict, told)
 
 
-def _find(context: RuleContext, asked: Sequence[Rule], replay: Replay | None) -> Findings:
+def _find(
+    context: RuleContext, asked: Sequence[Rule], replay: Replay | None, told: Told | None = None
+) -> Findings:
     scope, reader = context.scope, context.of_job.engine.reader
     health = _health(context.of_job.engine)
     if scope.total_ns <= 0:
@@ -112,7 +120,7 @@ def _find(context: RuleContext, asked: Sequence[Rule], replay: Replay | None) ->
     cost = profiling_cost(context.engine, scope, context.main_track)
     net_steps = _net_steps(cost, scope)
     step_ns = round(float(np.median(net_steps)))
-    candidates, not_checked = _ask(asked, context, cost, net_steps, replay)
+    candidates, not_checked = _ask(asked, context, cost, net_steps, replay, told)
     notices = [candidate for candidate in candidates if candidate.draft.notice]
     kept = _without_symptoms([candidate for candidate in candidates if not candidate.draft.notice])
     findings = _with_notices(_finished(kept, context, step_ns, health), notices, context, step_ns)
@@ -136,10 +144,13 @@ def _ask(
     cost: ProfilingCost,
     net_steps: Costs,
     replay: Replay | None,
+    told: Told | None = None,
 ) -> tuple[list[_Candidate], list[NotChecked]]:
     candidates: list[_Candidate] = []
     not_checked: list[NotChecked] = []
-    for rule in asked:
+    for number, rule in enumerate(asked):
+        if told is not None:
+            told(number, len(asked), len(candidates))
         missing = [need for need in rule.needs if need not in context.has]
         if missing:
             not_checked.append(NotChecked(rule.name, NEEDS[missing[0]]))

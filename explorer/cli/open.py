@@ -52,8 +52,8 @@ def command(
             _opener(directory, readers), threads, _overview if screen == "overview" else None
         )
         from explorer.cli.crash import write_crash_report
-        from explorer.tui.app import run_app
         from explorer.tui.find_apart import FindApart
+        from explorer.tui.run_app import run_app
 
         ended = run_app(
             opened,

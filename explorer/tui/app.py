@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import sys
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,6 @@ from explorer.tui.commands import ActionCommands
 from explorer.tui.data import Data, Finder, FindHere
 from explorer.tui.modes import MODULES, SCREEN_KEYS, SCREENS
 from explorer.tui.screens.frame import ExplorerScreen
-from explorer.tui.terminal import need_terminal
 from explorer.tui.theme import DEFAULT_THEME, SIXTEEN_COLORS, THEMES, inks
 from explorer.tui.threads import QuestionThreads
 from explorer.tui.typed_ahead import TypedAhead
@@ -31,10 +30,6 @@ if TYPE_CHECKING:
     from explorer.analysis.run import Run
 
 FOLLOW_SECONDS = 2.0
-LAST_SECONDS = 0.5
-LONGEST_SECONDS = 30.0
-"""For questions to end when the UI has, and when it has failed"""
-SWITCH_SECONDS = 0.001
 THEME_NAME_SECONDS = 0.1
 
 
@@ -131,6 +126,8 @@ class ExplorerApp(App[None]):
         self.find: Finder = find or FindHere()
         self._load_ahead, self._screens_ahead = load_ahead, False
         self._typed_ahead = TypedAhead(self)
+        self.looking = "Looking for bottlenecks…"
+        """Stands where findings will be"""
         self.all_keys = False
         """Whether the footer shows every key"""
         self.last_key_s = 0.0
@@ -197,7 +194,7 @@ class ExplorerApp(App[None]):
         first = self.data is None
         if self.data is not None:
             self.data.close()
-        self.data = Data(run, self._open_run, self.find, self._broken if self._report else None)
+        self.data = Data(run, self._open_run, self.find, self._broken if self._report else None, self._told)
         self.run_name, self.facts = facts.name, facts.sentence
         self.error_count, self.warning_count = facts.errors, facts.warnings
         for screen in self.explorer_screens():
@@ -211,6 +208,17 @@ class ExplorerApp(App[None]):
             self.notify("The run is still being written: following it.", timeout=4)
         if self.follow and not facts.finished:
             self.set_timer(FOLLOW_SECONDS, self._look_again)
+
+    def _told(self, asked: int, of: int, found: int) -> None:
+        """How far looking for bottlenecks is; called in its thread."""
+        so_far = f", {found} finding{'s' * (found != 1)} so far" if found else ""
+        self.looking = f"Looking for bottlenecks: rule {asked + 1} of {of}{so_far}…"
+        with suppress(RuntimeError):  # the app has ended meanwhile
+            self.call_from_thread(self._show_looking)
+
+    def _show_looking(self) -> None:
+        for screen in self.explorer_screens():
+            screen.show_looking()
 
     def load_screens(self) -> None:
         """Make the other screens while the first one is being read, so that they open at once."""
@@ -363,34 +371,3 @@ class ExplorerApp(App[None]):
             self._exception = error
             self._exception_event.set()
         self._close_messages_no_wait()
-
-
-def run_app(open_run: Callable[[], Run], run_name: str = "", **options: Any) -> bool:
-    """Run the terminal UI until the user quits. Returns whether every question has ended; one in the middle of a long
-    calculation outlives the UI.
-
-    Raises UsageError without a terminal, the ExplorerError of opening, or the error of a crash, with the terminal
-    restored in each case.
-    """
-    need_terminal()
-    app = ExplorerApp(open_run, run_name, **options)
-    _favour_the_screen()
-    app.run()
-    if app.data is not None:
-        app.data.close()
-    ended = app.threads.all_ended(within_s=LAST_SECONDS)
-    if error := app.failure or app.crash:
-        # Whoever reports the error ends the process in the usual way, which no thread inside a library survives.
-        app.threads.all_ended(within_s=LONGEST_SECONDS)
-        raise error
-    return ended
-
-
-def _favour_the_screen() -> None:
-    """Settings of the interpreter for short pauses: threads hand over quickly, and garbage is looked for rarely and not
-    among what was loaded at the start."""
-    import gc
-
-    sys.setswitchinterval(SWITCH_SECONDS)
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 100)

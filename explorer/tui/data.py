@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from textual.widget import Widget
@@ -14,6 +15,7 @@ from explorer.tui.lane import Lane, StaleError
 if TYPE_CHECKING:
     from textual.screen import Screen
 
+    from explorer.analysis.findings import Told
     from explorer.analysis.run import Run
     from explorer.model.finding import Findings
 
@@ -24,8 +26,8 @@ LaneName = Literal["main", "quick", "long", "sql"]
 class Finder(Protocol):
     """Looks for bottlenecks."""
 
-    def __call__(self, run: Run) -> Findings:
-        """The findings of a run."""
+    def __call__(self, run: Run, told: Told | None = None) -> Findings:
+        """The findings of a run. `told` hears in that thread how many rules were asked, of how many, with how many findings."""
 
     def stop(self, run: Run) -> None:
         """Give up looking."""
@@ -34,7 +36,7 @@ class Finder(Protocol):
 class FindHere:
     """Looks for bottlenecks in this process."""
 
-    def __call__(self, run: Run) -> Findings:
+    def __call__(self, run: Run, told: Told | None = None) -> Findings:
         """The findings of a run."""
         return run.bottlenecks()
 
@@ -59,6 +61,7 @@ class Data:
         find: looks for bottlenecks.
         broken: told of an unexpected error (in the worker thread), returns what to tell the user; None: the error ends
             the app, as tests want it.
+        told: hears how far looking for bottlenecks is (in the worker thread).
     """
 
     def __init__(
@@ -67,9 +70,10 @@ class Data:
         again: Callable[[], Run],
         find: Finder,
         broken: Callable[[BaseException], str] | None = None,
+        told: Told | None = None,
     ) -> None:
         self.run = run
-        self._find = find
+        self._find = partial(find, told=told)
         self._broken = broken
         self._answers: dict[Hashable, Any] = {}
         self._lanes: dict[LaneName, Lane] = {

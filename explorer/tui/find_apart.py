@@ -2,8 +2,9 @@
 
     python -m explorer.tui.find_apart RUN
 
-is that process. It writes one pickled pair to standard output: "found" and the findings, "error" and an ExplorerError, or
-"broken" and the traceback of anything else. It ends with the process that started it, whose end closes its standard input.
+is that process. It writes pickled pairs to standard output: "asked" and how far it is, before each rule, then one of "found" and
+the findings, "error" and an ExplorerError, or "broken" and the traceback of anything else. It ends with the process that started
+it, whose end closes its standard input.
 """
 
 from __future__ import annotations
@@ -19,9 +20,12 @@ from typing import TYPE_CHECKING, Any
 from explorer.tui.lane import StaleError
 
 if TYPE_CHECKING:
+    from explorer.analysis.findings import Told
     from explorer.analysis.run import Run
     from explorer.model.finding import Findings
 
+MEMORY_LIMIT = "1GB"
+"""Of each query engine of that process (there are two); beyond it they spill to disk."""
 NICENESS = 5
 """Below the terminal UI, which waits for keys."""
 
@@ -36,7 +40,7 @@ class FindApart:
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
 
-    def __call__(self, run: Run) -> Findings:
+    def __call__(self, run: Run, told: Told | None = None) -> Findings:
         """The findings. Raises what looking for them raised, StaleError after `stop`."""
         command = [sys.executable, "-m", "explorer.tui.find_apart", run.directory]
         with subprocess.Popen(
@@ -44,11 +48,18 @@ class FindApart:
         ) as process:
             self._process = process
             assert process.stdout is not None
-            answer = process.stdout.read()
+            how: str = "asked"
+            what: Any = None
+            while how == "asked":
+                try:
+                    how, what = pickle.load(process.stdout)
+                except (EOFError, pickle.UnpicklingError):
+                    how = "stopped"
+                if how == "asked" and told is not None:
+                    told(*what)
         self._process = None
-        if not answer:
+        if how == "stopped":
             raise StaleError
-        how, what = pickle.loads(answer)
         if how == "error":
             raise what
         if how == "broken":
@@ -70,21 +81,25 @@ def main() -> None:
     threading.Thread(target=_end_with_the_other, daemon=True).start()
     with suppress(OSError):
         os.nice(NICENESS)
-    with answer:
-        pickle.dump(_found(sys.argv[1]), answer)
-    answer.close()
+
+    def send(how: str, what: Any) -> None:
+        pickle.dump((how, what), answer)
+        answer.flush()
+
+    send(*_found(sys.argv[1], lambda *asked: send("asked", asked)))
     os._exit(0)
 
 
-def _found(directory: str) -> tuple[str, Any]:
+def _found(directory: str, told: Told) -> tuple[str, Any]:
     from explorer.model.errors import ExplorerError
 
     try:
+        from explorer.analysis.findings import find
         from explorer.analysis.run import open_run
         from explorer.store.arrow_alone import keep_pandas_out
 
         keep_pandas_out()
-        return "found", open_run(directory).bottlenecks()
+        return "found", find(open_run(directory, memory_limit=MEMORY_LIMIT), told=told)
     except ExplorerError as error:
         return "error", error
     except Exception:

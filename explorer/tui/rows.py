@@ -26,8 +26,8 @@ def _finding_row(finding: Finding) -> dict[str, Any]:
         "site_id": line.site_id if line else None,
         "file": line.file if line else None,
         "line": line.line if line else None,
-        "saving_ns": finding.saving.expected,
-        "saving_share": finding.saving_share,
-        "saving_share_bar": finding.saving_share,
+        "saving_ns": finding.saving.expected if finding.saves_time else None,
+        "saving_share": finding.saving_share if finding.saves_time else None,
+        "saving_share_bar": finding.saving_share if finding.saves_time else None,
         "advice": finding.advice,
     }

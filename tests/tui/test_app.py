@@ -11,12 +11,14 @@ import pytest
 from textual import events
 from textual.pilot import Pilot
 
+from explorer.analysis.findings import Told, all_rules
 from explorer.analysis.run import Run, open_run
 from explorer.model.errors import InputError
+from explorer.model.finding import Findings
 from explorer.store.writer import RunWriter
 from explorer.tui.app import ExplorerApp
 from explorer.tui.commands import ActionCommands, described_bindings, own_bindings
-from explorer.tui.data import LaneName
+from explorer.tui.data import FindHere, LaneName
 from explorer.tui.find_apart import FindApart
 from explorer.tui.lane import StaleError
 from explorer.tui.modes import SCREENS
@@ -389,6 +391,42 @@ def test_what_has_not_ended_is_known() -> None:
 
 def test_bottlenecks_found_in_another_process_are_the_same(sample: Run) -> None:
     assert FindApart()(sample).to_json() == sample.bottlenecks().to_json()
+
+
+def test_the_other_process_says_how_far_it_is(sample: Run) -> None:
+    told: list[tuple[int, int, int]] = []
+    found = FindApart()(sample, lambda *asked: told.append(asked))
+    rules = len(all_rules())
+    assert [asked for asked, _, _ in told] == list(range(rules))
+    assert {of for _, of, _ in told} == {rules}
+    assert [so_far for _, _, so_far in told] == sorted(so_far for _, _, so_far in told)
+    assert told[-1][2] >= len(found) > 0
+
+
+async def test_how_far_looking_for_bottlenecks_is_stands_where_they_will(make_app: Make) -> None:
+    may_end = Event()
+
+    class Slow(FindHere):
+        def __call__(self, run: Run, told: Told | None = None) -> Findings:
+            assert told is not None
+            told(22, 62, 1)
+            may_end.wait(60)
+            return run.bottlenecks()
+
+    app = make_app(find=Slow())
+    async with app.run_test(size=(120, 36)) as pilot:
+        table = app.screen.query_one("#findings", Table)
+        while "rule" not in str(table.loading_text):
+            await pilot.pause(0.01)
+        assert table.loading_text == "Looking for bottlenecks: rule 23 of 62, 1 finding so far…"
+        await pilot.press("5")
+        await pilot.pause(0.1)
+        there = app.screen.query_one("#finding-list", Table)
+        assert there.loading_text == table.loading_text
+        may_end.set()
+        await settle(pilot)
+        assert there.loading_text is None
+        assert there.rows
 
 
 def test_errors_of_the_other_process_are_raised_here(sample: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -136,6 +136,7 @@ class CountersScreen(ExplorerScreen):
 def _band(series: CounterSeries) -> Band:
     low = 0.0 if series.unit == "percent" else series.smallest
     high = max(series.largest, 100.0) if series.unit == "percent" else series.largest
+    here = "" if any(value is not None for value in series.values) else "no sample in this time · in all: "
     return Band(
         title=f"{safe(series.name)}  {safe(series.track)}",
         values=series.values,
@@ -143,5 +144,5 @@ def _band(series: CounterSeries) -> Band:
         high=high if high > low else low + 1,
         high_text=value_text(high, series.unit),
         low_text=value_text(low, series.unit),
-        note=f"mean {value_text(series.mean, series.unit)}, last {value_text(series.last, series.unit)}, {series.samples:,} samples",
+        note=f"{here}mean {value_text(series.mean, series.unit)}, last {value_text(series.last, series.unit)}, {series.samples:,} samples",
     )

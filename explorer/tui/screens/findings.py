@@ -80,8 +80,11 @@ class FindingsScreen(ExplorerScreen):
                 yield Static(id="finding-what-if")
 
     def on_mount(self) -> None:
-        self.query_one("#finding-list", Table).loading_text = "Looking for bottlenecks…"
+        self.query_one("#finding-list", Table).loading_text = self.explorer.looking
         self.set_focus(self.query_one("#finding-list", Table))
+
+    def show_looking(self) -> None:
+        self.query_one("#finding-list", Table).wait_with(self.explorer.looking)
 
     def load(self) -> None:
         self._replays = None

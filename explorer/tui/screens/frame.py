@@ -120,6 +120,9 @@ class ExplorerScreen(Screen[None]):
             call()
         self.app.call_next(self.explorer.take_waiting_keys)
 
+    def show_looking(self) -> None:
+        """Show how far looking for bottlenecks is, where they will stand. For screens that list them."""
+
     def show_keys(self) -> None:
         """Show all keys in the footer, or a line of them."""
         self.query_one(KeyLine).all_keys = self.explorer.all_keys

@@ -89,7 +89,7 @@ class OverviewScreen(ExplorerScreen):
     def on_mount(self) -> None:
         self.query_one("#story-title", Static).update(Text(f"Opening {self.explorer.run_name} …"))
         table = self.query_one("#findings", Table)
-        table.loading_text = "Looking for bottlenecks…"
+        table.loading_text = self.explorer.looking
         self.set_focus(table)
 
     def on_resize(self) -> None:
@@ -101,6 +101,9 @@ class OverviewScreen(ExplorerScreen):
             from explorer.analysis.source_view import line_rows
 
             self.ask("lines", line_rows, self._show_lines, key="line_rows")
+
+    def show_looking(self) -> None:
+        self.query_one("#findings", Table).wait_with(self.explorer.looking)
 
     def load(self) -> None:
         from explorer.analysis.key_figures import overview

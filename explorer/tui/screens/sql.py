@@ -15,7 +15,7 @@ from explorer.tui.text import safe
 from explorer.tui.widgets.sql_panel import SqlPanel
 from explorer.tui.widgets.table import Column, Table
 
-FIRST = """SELECT file, line, cost_ns, device_ns, share, calls, code
+FIRST = """SELECT file, line, cost_ns, device_ns, share, code
 FROM lines ORDER BY cost_ns DESC LIMIT 20"""
 SCHEMA = (Column("name", "Table or view", flex=1), Column("kind", "", width=5, rank=1))
 WIDE = 110

@@ -48,6 +48,9 @@ def highlighted(lines: Sequence[str], dark: bool) -> list[Text]:
     return [*colored[: len(lines)], *(Text("") for _ in range(len(lines) - len(colored)))]
 
 
+NO_TEXT = "the run does not hold this file: its lines with a cost"
+
+
 class Code(ScrollView, can_focus=True):
     """Code of one file with its costs."""
 
@@ -178,6 +181,8 @@ class Code(ScrollView, can_focus=True):
         colored = self.colored[index] if index < len(self.colored) else Text("")
         if self.shift:
             colored = colored[self.shift :]
+        if index == 0 and not self.file.complete and not line.text.strip():
+            colored = Text(NO_TEXT, style=Style(color=style("code--zero", partial=True).color))
         for piece, ink, _ in colored.render(self.app.console):
             if piece:
                 segments.append(Segment(piece, base + _ink(ink) if isinstance(ink, Style) else base))

@@ -167,6 +167,12 @@ class Table(ScrollView, can_focus=True):
         self.loading_text = None
         self._arrange()
 
+    def wait_with(self, text: str) -> None:
+        """What stands there until the rows come; nothing where they have."""
+        if self.loading_text is not None and not self._all:
+            self.loading_text = text
+            self.refresh()
+
     def say(self, text: str) -> None:
         """Show a message in place of rows."""
         self._all, self.loading_text = [], text
