@@ -56,6 +56,11 @@ class CodeLoop:
         """Header and body, each line once."""
         return (self.header, *(line for line in self.body if line.site_id != self.header.site_id))
 
+    @property
+    def is_comprehension(self) -> bool:
+        """Whether body and header are one line: nothing counts its passes on every Python."""
+        return self.header in self.body
+
     def indexes(self, code: str) -> bool:
         """Whether code subscripts something with a loop variable: `x[i]`, `x[:, i : i + 1]`."""
         return any(re.search(rf"\[[^\[\]]*\b{re.escape(name)}\b[^\[\]]*\]", code) for name in self.targets)
@@ -159,7 +164,7 @@ WHERE {context.where("l")} AND l.track_id = {track}"""
             # What the line does with the results (torch.stack, sum) goes with it. From Python 3.12 on the line and its
             # comprehension are one code object anyway.
             body = (header, *(line for line in same_place if line.site_id != header.site_id))
-            return [CodeLoop(header, body, targets, match["source"].strip(), count)]
+            return [CodeLoop(header, body, targets, _iterable(header.code[match.start("source") :]), count)]
         else:
             return []
         # Only lines that run in most passes belong to the body; a nested loop's lines run more often.
@@ -169,6 +174,16 @@ WHERE {context.where("l")} AND l.track_id = {track}"""
         groups = match.groupdict()
         targets = tuple(_NAME.findall(groups.get("targets") or groups.get("condition") or ""))
         return [CodeLoop(header, body, targets, (groups.get("source") or "").strip(), header.visits)]
+
+
+def _iterable(code: str) -> str:
+    """What a comprehension runs over: the text up to the bracket that closes it, or to its next `if` or `for`."""
+    depth = 0
+    for place, character in enumerate(code):
+        depth += (character in "([{") - (character in ")]}")
+        if depth < 0 or (depth == 0 and re.match(r"\s(if|for|async)\b", code[place:])):
+            return code[:place].strip()
+    return code.strip()
 
 
 def _number(value: Any) -> Any:

@@ -76,3 +76,17 @@ def test_lines_after_the_loop_do_not_belong_to_it(tmp_path: Path) -> None:
         tmp_path, [("for i in range(n):", 41), ("a(x[i])", 40), ("if rare:", 40), ("b()", 2), ("c()", 1)]
     )
     assert [line.code for line in found.body] == ["a(x[i])", "if rare:"]
+
+
+@pytest.mark.parametrize(
+    ("code", "source"),
+    [
+        ("loss = stack([f(i) for i in range(len(labels))]).mean()", "range(len(labels))"),
+        ("done = [x[i] for i in order if keep[i]]", "order"),
+        ("done = {i: x[i] for i in rows[1:] for _ in y}", "rows[1:]"),
+    ],
+)
+def test_what_a_comprehension_runs_over(tmp_path: Path, code: str, source: str) -> None:
+    (found,) = loops(tmp_path, [(code, 32)])
+    assert found.source == source
+    assert found.is_comprehension

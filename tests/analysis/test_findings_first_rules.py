@@ -152,7 +152,7 @@ def test_row_loop_swallows_tiny_ops_and_python(builder: RunBuilder) -> None:
     assert finding.lines[1].line == 20
     # The loop takes 5 ms of the step; its ops are all shorter than a call costs, so nothing of it has to stay.
     assert finding.saving.expected == 5_000_000
-    assert "200 times and call 500 ops" in finding.evidence[0].statement
+    assert "passes 100 times and calls 500 ops" in finding.evidence[0].statement
     assert any(text.startswith("tiny_ops") for text in finding.symptoms)
     assert any(text.startswith("host_bound") for text in finding.symptoms)
 

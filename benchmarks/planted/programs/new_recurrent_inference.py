@@ -18,7 +18,7 @@ class Reader(nn.Module):
     def forward(self, xs):
         state = torch.zeros(xs.shape[1], 48)
         for x in xs:
-            state = self.cell(x, state)  # fault
+            state = self.cell(x, state)
         return self.head(state)
 
 
@@ -26,6 +26,6 @@ def program(slow, steps, step):
     torch.manual_seed(0)
     model, xs = Reader(), torch.randn(40, 4, 32)
     for _ in range(steps):
-        with contextlib.nullcontext() if slow else torch.no_grad():
-            model(xs)
+        with contextlib.nullcontext() if slow else torch.no_grad():  # fault
+            model(xs)  # fault
         step()

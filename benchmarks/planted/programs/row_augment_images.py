@@ -8,7 +8,7 @@ KIND = "row_loop"
 
 def augment(images, flips, gains):
     done = []
-    for i in range(images.shape[0]):
+    for i in range(images.shape[0]):  # fault
         image = images[i]  # fault
         if flips[i]:  # fault
             image = image.flip(-1)  # fault

@@ -15,7 +15,7 @@ def program(slow, steps, step):
             scores = model(batch).squeeze(1)
             if slow:
                 good = 0
-                for score in scores:
+                for score in scores:  # fault
                     if score.item() > 0:  # fault
                         good += 1
             else:

@@ -16,7 +16,7 @@ def program(slow, steps, step):
         logits = model(batch)
         if slow:
             loss = 0.0
-            for i in range(len(labels)):
+            for i in range(len(labels)):  # fault
                 loss = loss + F.cross_entropy(logits[i : i + 1], labels[i : i + 1])  # fault
             loss = loss / len(labels)
         else:

@@ -10,7 +10,7 @@ KIND = "row_loop"
 def causal_mask(size):
     mask = torch.zeros(size, size)
     for i in range(size):
-        for j in range(i + 1, size):
+        for j in range(i + 1, size):  # fault
             mask[i, j] = float("-inf")  # fault
     return mask
 

@@ -8,7 +8,7 @@ KIND = "row_loop"
 
 def normalise(x):
     out = torch.empty_like(x)
-    for i in range(x.shape[0]):
+    for i in range(x.shape[0]):  # fault
         out[i] = x[i] / x[i].norm()  # fault
     return out
 

@@ -20,6 +20,10 @@ _VIEWS = listed(VIEW - {"detach", "alias"})
 """Ops that leave a node in the graph; those made of others only (linear, matmul) do not."""
 
 
+_LEAST_LINE_SHARE = 0.05
+"""Lines with less of the recorded time are no place to change."""
+
+
 def check(context: RuleContext) -> Sequence[Draft] | NotChecked:
     if not context.captured:
         return NotChecked(RULE.name, "only our own capture says which ops autograd recorded")
@@ -34,7 +38,7 @@ WHERE {context.where("o")} AND o.phase = 'forward'"""
 WHERE {context.where()} AND e.category = 'op' AND e.phase = 'forward' AND {context.in_texts("e.name", [*_COMPUTING, *_VIEWS])}
   AND NOT coalesce({context.in_texts("p.name", [*_COMPUTING, *_VIEWS])}, FALSE)"""
     evidence, row = context.evidence(
-        "No backward pass, but {recorded} ops per step, {time_ns} in all, ran with gradients on and left {nodes} graph nodes, {views} of them of views.",
+        "No backward pass, but {recorded} outermost ops per step, {time_ns} in all, ran with gradients on and left {nodes} graph nodes, {views} of them of views.",
         f"""SELECT count(*) / {context.count} AS recorded, (coalesce(sum(duration_ns), 0) / {context.count})::BIGINT AS time_ns,
   (SELECT count(*) / {context.count} FROM ({nodes})) AS nodes,
   (SELECT count(*) / {context.count} FROM ({nodes}) WHERE {context.in_texts("name", _VIEWS)}) AS views FROM ({recorded})""",
@@ -43,11 +47,7 @@ WHERE {context.where()} AND e.category = 'op' AND e.phase = 'forward' AND {conte
     if row["nodes"] < context.setting(RULE, "nodes") or not row["time_ns"]:
         return []
     expected = _saving_ns(context, row, recorded)
-    rows = context.rows(
-        f"""SELECT site_id, (sum(duration_ns) / {context.count})::BIGINT AS time_ns FROM ({recorded}) WHERE site_id IS NOT NULL
-        GROUP BY 1 ORDER BY time_ns DESC, site_id LIMIT 3"""
-    )
-    lines = {item["site_id"]: item["time_ns"] for item in rows}
+    lines = _calls_of_the_step(context)
     return [
         Draft(
             title="Gradients are recorded in inference",
@@ -62,6 +62,23 @@ WHERE {context.where()} AND e.category = 'op' AND e.phase = 'forward' AND {conte
             key="" if lines else "inference",
         )
     ]
+
+
+def _calls_of_the_step(context: RuleContext) -> dict[int, int]:
+    """Time of the recorded ops by the outermost line that a step executes above each: the call to put under inference_mode()."""
+    rows = context.rows(
+        f"""WITH visited AS (
+          SELECT site_id FROM line_steps l WHERE {context.where("l")} AND l.track_id = {context.main_track}
+          GROUP BY site_id HAVING sum(visits) >= 0.5 * {context.count}),
+        calls AS (SELECT k.stack_id, arg_max(k.site_id, k.depth) AS site_id FROM stacks k
+          JOIN sites s USING (site_id) SEMI JOIN visited v ON v.site_id = k.site_id WHERE s.is_user GROUP BY 1)
+        SELECT coalesce(c.site_id, o.executing_site_id) AS site_id, (sum(o.duration_ns) / {context.count})::BIGINT AS time_ns
+        FROM top_ops o JOIN events e ON e.rank = o.rank AND e.event_id = o.event_id LEFT JOIN calls c ON c.stack_id = e.stack_id
+        WHERE {context.where("o")} AND o.phase = 'forward' AND coalesce(c.site_id, o.executing_site_id) IS NOT NULL
+        GROUP BY 1 ORDER BY time_ns DESC, site_id LIMIT 3"""
+    )
+    least_ns = _LEAST_LINE_SHARE * sum(item["time_ns"] for item in rows)
+    return {item["site_id"]: item["time_ns"] for item in rows if item["time_ns"] >= least_ns}
 
 
 def _saving_ns(context: RuleContext, row: dict[str, float], recorded: str) -> int:

@@ -34,7 +34,7 @@ computing AS (
   ASOF JOIN broken c ON o.track_id = c.track_id AND o.start_ns >= c.start_ns
   WHERE o.start_ns < c.start_ns + c.duration_ns AND (o.reached_ns IS NULL OR o.reached_ns <= o.start_ns))"""
     evidence, row = context.evidence(
-        "{breaks} graph breaks per step in {calls} calls of compiled code, which take {call_ns} per step, {op_ns} of it in ops.",
+        "Graph breaks leave {breaks} further pieces per step in {calls} calls of compiled code, which take {call_ns} per step, {op_ns} of it in ops.",
         f"""{regions} SELECT (SELECT count(*) FROM breaks) / {context.count} AS breaks, count(*) / {context.count} AS calls,
   (coalesce(sum(duration_ns), 0) / {context.count})::BIGINT AS call_ns,
   (SELECT coalesce(sum(duration_ns), 0) / {context.count} FROM computing)::BIGINT AS op_ns FROM broken""",

@@ -82,10 +82,19 @@ FROM top_ops o WHERE {context.where("o")} AND o.phase = 'backward'"""
 def _draft(context: RuleContext, loop: CodeLoop) -> Draft | None:
     sites = [line.site_id for line in loop.lines]
     affected = affected_by_loop(context, sites)
+    backward = context.rows(
+        f"SELECT 1 FROM ({backward_nodes(context)}) WHERE {context.in_sites('site_id', sites)} LIMIT 1"
+    )
+    calls = "what it calls and its part of the backward pass" if backward else "what it calls"
     evidence, row = context.evidence(
-        "The loop's lines come up {visits} times and call {top_ops} ops per step; it takes {loop_ns} per step, its part of the backward pass included.",
+        (
+            "The comprehension's line calls"
+            if loop.is_comprehension
+            else "The loop passes {passes} times and calls"
+        )
+        + f" {{top_ops}} ops per step; it takes {{loop_ns}} per step with {calls}.",
         f"""SELECT (union_ns / {context.count})::BIGINT AS loop_ns, w.* FROM ({union_ns(affected)}),
-  (SELECT sum(visits) / {context.count} AS visits, sum(top_ops) / {context.count} AS top_ops FROM line_steps l
+  (SELECT sum(visits) FILTER (WHERE l.site_id = {loop.header.site_id}) / {context.count} AS passes, sum(top_ops) / {context.count} AS top_ops FROM line_steps l
    WHERE {context.where("l")} AND l.track_id = {context.main_track} AND {context.in_sites("l.site_id", sites)}) w""",
     )
     loop_ns = row["loop_ns"]
@@ -100,9 +109,10 @@ def _draft(context: RuleContext, loop: CodeLoop) -> Draft | None:
     if expected < least_ns:
         # A loop over large work: its passes are not what takes the time.
         return None
-    worst = sorted(loop.body, key=lambda line: (-line.host_ns, line.line))
-    lines = {line.site_id: round(line.host_ns) for line in worst[:3]}
-    lines.setdefault(loop.header.site_id, round(loop.header.host_ns))
+    # The header is among the three lines that every face shows: it is where the loop is taken out.
+    body = [line for line in loop.body if line.site_id != loop.header.site_id]
+    worst = sorted(body, key=lambda line: (-line.host_ns, line.line))[:2]
+    lines = {line.site_id: round(line.host_ns) for line in (*worst, loop.header)}
     return Draft(
         title=f"Loop over rows or elements at {context.place(loop.header.site_id)}",
         line_times_ns=lines,
