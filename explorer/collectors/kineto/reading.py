@@ -1,11 +1,12 @@
-"""Reading and writing the chunks of a trace: in this process while it is small, in worker processes when it is large."""
+"""Reading and writing the chunks of a trace: one after the other while it is small; when it is large, several at once, in
+threads where the compiled scanner is there, else in worker processes."""
 
 from __future__ import annotations
 
 import os
 from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -15,9 +16,10 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
+from explorer.collectors.kineto.compiled import compiled
 from explorer.collectors.kineto.group import Written, write_group
 from explorer.collectors.kineto.light import Distilled, LightGatherer, LightRows, distil
-from explorer.collectors.kineto.rows import read_rows, repeats_of
+from explorer.collectors.kineto.rows import read_rows, repeats_of, without_links
 from explorer.collectors.kineto.splitter import Chunk, TraceText
 from explorer.collectors.kineto.spool import Spool, store
 from explorer.collectors.options import ImportOptions
@@ -27,8 +29,12 @@ from explorer.model.errors import InputError
 
 PARALLEL_BYTES = 48 << 20
 """Decompressed size from which starting processes pays."""
+THREADED_BYTES = 8 << 20
+"""The same for threads."""
 WORKER_BYTES = 256 << 20
 """Memory a worker takes at most, as measured; so many workers run as the memory setting allows."""
+MEMORY_PER_BYTE = 5
+"""Memory that importing a byte of JSON takes where its rows stay in memory, as measured."""
 MANY_ROWS = 4_000_000
 EXPANSION = 12
 """How much a compressed trace is taken to expand by when deciding that."""
@@ -41,7 +47,7 @@ def _processors() -> int:
 def read_and_store(text: bytes, path: str) -> Distilled:
     """Decode a chunk into the scratch folder; the light part is the result."""
     rows = read_rows(text)
-    store(rows, path)
+    store(without_links(rows), path)
     return _light(rows)
 
 
@@ -59,26 +65,44 @@ def read_part_and_store(source: str, offset: int, size: int, path: str) -> Disti
     return read_and_store(text, path)
 
 
+class Threads:
+    """`count` threads of this process, used as `Workers` are. The scanner, Arrow and DuckDB work side by side in them."""
+
+    def __init__(self, count: int) -> None:
+        self._threads = ThreadPoolExecutor(count)
+
+    def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
+        """Run a function in a thread."""
+        return self._threads.submit(function, *arguments)
+
+    def close(self) -> None:
+        """End the threads; calls that have not begun are dropped."""
+        self._threads.shutdown(cancel_futures=True)
+
+
 class Reader:
-    """Owns the worker processes of one import."""
+    """Owns the threads or worker processes of one import."""
 
     def __init__(self, source: Source, options: ImportOptions) -> None:
         size = source.size_bytes * (1 if source.container == "plain" else EXPANSION)
         # Each worker holds a few chunks as text, as columns and as compressed pages.
         affordable = max(1, options.memory_bytes // WORKER_BYTES)
         wanted = min(options.processes or min(_processors(), 8), affordable)
-        self._count = wanted if size >= PARALLEL_BYTES and wanted > 1 else 0
-        self._in_memory = size < 4 * PARALLEL_BYTES and not self._count
+        self._threaded = compiled() is not None
+        enough = THREADED_BYTES if self._threaded else PARALLEL_BYTES
+        self._count = wanted if size >= enough and wanted > 1 else 0
+        small = min(4 * PARALLEL_BYTES, options.memory_bytes // MEMORY_PER_BYTE)
+        self._in_memory = size < small and (self._threaded or not self._count)
         self._progress = options.progress
         self._size = source.size_bytes
         self._container = source.container
         self._file = source.path if source.container == "plain" and os.path.isfile(source.path) else None
-        self._workers: Workers | None = None
+        self._workers: Workers | Threads | None = None
         self._ahead = self._count + 1 if self._count else 0
 
     def __enter__(self) -> Reader:
         if self._count:
-            self._workers = Workers(self._count)
+            self._workers = Threads(self._count) if self._threaded else Workers(self._count)
         return self
 
     def __exit__(
@@ -94,7 +118,7 @@ class Reader:
             gatherer.add(distilled)
             spool.counts.append(distilled.count)
             self._show(text)
-        if self._workers is not None and gatherer.rows > MANY_ROWS:
+        if isinstance(self._workers, Workers) and gatherer.rows > MANY_ROWS:
             # Linking happens here alone, and needs the memory more than idle workers do.
             self._workers.close()
             self._workers = Workers(self._count)
@@ -131,21 +155,23 @@ class Reader:
 
     def _begin(self, chunk: Chunk, spool: Spool) -> Callable[[], Distilled]:
         """Start decoding a chunk into the spool; the call gives its light part."""
+        function, *arguments = self._call(chunk, spool)
         if self._workers is not None:
-            return self._workers.submit(*self._call(chunk, spool)).result
-        return partial(self._decode, chunk.text, spool)
+            return self._workers.submit(function, *arguments).result
+        return partial(function, *arguments)
 
-    def _decode(self, text: bytes, spool: Spool) -> Distilled:
+    @staticmethod
+    def _decode(text: bytes, spool: Spool, place: int) -> Distilled:
         rows = read_rows(text)
-        if self._in_memory:
-            spool.chunks.append(rows)
-        else:
-            store(rows, self._place(spool))
+        spool.chunks[place] = without_links(rows)
         return _light(rows)
 
     def _call(self, chunk: Chunk, spool: Spool) -> tuple[Any, ...]:
-        if self._file is not None and chunk.verbatim:
-            # Workers read the file themselves: cheaper than sending them its text.
+        if self._in_memory:
+            spool.chunks.append("")
+            return self._decode, chunk.text, spool, len(spool.chunks) - 1
+        if isinstance(self._workers, Workers) and self._file is not None and chunk.verbatim:
+            # Worker processes read the file themselves: cheaper than sending them its text.
             return read_part_and_store, self._file, chunk.offset, len(chunk.text), self._place(spool)
         return read_and_store, chunk.text, self._place(spool)
 

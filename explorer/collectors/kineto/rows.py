@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from decimal import Decimal, InvalidOperation
 from functools import cache
 from pathlib import Path
@@ -54,6 +55,10 @@ def _type_of(name: str) -> pa.DataType:
     return pa.string() if name in _TEXTS else pa.int64()
 
 
+_LINKS = ("ident", "external_id", "stream", "device", "sequence_number", "forward_thread", "call_stack")
+"""Columns that only links are made of."""
+_local = threading.local()
+_known_nulls: dict[pa.DataType, pa.Array] = {}
 SCHEMA = pa.schema([(name, _type_of(name)) for name in _COLUMNS])
 """Columns of a chunk."""
 
@@ -106,9 +111,23 @@ def _unscanned(text: bytes) -> tuple[pa.Table, list[int]]:
 
 
 def _complete(columns: dict[str, pa.Array], count: int) -> pa.Table:
-    return pa.table(
-        [columns[f.name] if f.name in columns else pa.nulls(count, f.type) for f in SCHEMA], SCHEMA
-    )
+    return pa.table([columns[f.name] if f.name in columns else _nulls(f.type, count) for f in SCHEMA], SCHEMA)
+
+
+def _nulls(kind: pa.DataType, count: int) -> pa.Array:
+    """Nulls whose memory all chunks share."""
+    known = _known_nulls.get(kind)
+    if known is None or len(known) < count:
+        known = _known_nulls[kind] = pa.nulls(count + (count >> 1), kind)
+    return known.slice(0, count)
+
+
+def without_links(rows: pa.Table) -> pa.Table:
+    """The rows without the numbers that only links are made of, which `distil` has taken."""
+    for name in _LINKS:
+        place = SCHEMA.get_field_index(name)
+        rows = rows.set_column(place, SCHEMA.field(place), _nulls(SCHEMA.field(place).type, len(rows)))
+    return rows
 
 
 def repeats_of(rows: pa.Table) -> tuple[int, int]:
@@ -173,11 +192,14 @@ def _pieces(text: bytes) -> pa.StringArray:
     return pa.StringArray.from_buffers(count, pa.py_buffer(offsets), pa.py_buffer(joined))
 
 
-@cache
 def _connection() -> duckdb.DuckDBPyConnection:
+    """This thread's own."""
     import duckdb
 
-    connection = duckdb.connect()
+    found: duckdb.DuckDBPyConnection | None = getattr(_local, "connection", None)
+    if found is not None:
+        return found
+    _local.connection = connection = duckdb.connect()
     connection.execute("SET threads = 1")
     connection.execute("SET memory_limit = '512MB'")
     connection.execute("SET enable_external_access = false")
