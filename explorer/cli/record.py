@@ -6,12 +6,13 @@ import os
 import signal
 import subprocess
 import sys
+import uuid
 from types import FrameType
 from typing import Annotated, Any
 
 import typer
 
-from explorer.model.errors import UsageError
+from explorer.model.errors import ExplorerError, UsageError
 
 CONTEXT_SETTINGS = {"allow_interspersed_args": False, "ignore_unknown_options": False}
 
@@ -72,9 +73,11 @@ def command(
         "user_code": user_code or [],
         "sources": sources,
     }
-    before = _other_runs(directory)
-    code = _run(words, _environment(options))
-    _report(directory, code, [other for other in _other_runs(directory) if other not in before])
+    before = _runs_of_name(directory)
+    recording = uuid.uuid4().hex
+    code = _run(words, _environment(options, recording))
+    written = [run for run in _runs_of_name(directory) if run not in before and _is_of(run, recording)]
+    _report(directory, code, written)
     if code < 0:
         _die_of(-code)
     return code
@@ -110,11 +113,11 @@ def _default_directory(words: list[str]) -> str:
     return os.path.join("runs", f"{name}-{time.strftime('%Y%m%d-%H%M%S')}")
 
 
-def _environment(options: dict[str, Any]) -> dict[str, str]:
+def _environment(options: dict[str, Any], recording: str) -> dict[str, str]:
     import json
 
     import explorer
-    from explorer.collectors.capture.zero_code import HOME, RECORD
+    from explorer.collectors.capture.zero_code import HOME, RECORD, RECORDING
 
     package = os.path.dirname(os.path.abspath(explorer.__file__))
     bootstrap = os.path.join(package, "collectors", "capture", "bootstrap")
@@ -123,6 +126,7 @@ def _environment(options: dict[str, Any]) -> dict[str, str]:
         **os.environ,
         "PYTHONPATH": os.pathsep.join(paths),
         RECORD: json.dumps(options),
+        RECORDING: recording,
         HOME: os.path.dirname(package),
         # Quietens the profiler's own messages; it reads this when its library is loaded.
         "KINETO_LOG_LEVEL": os.environ.get("KINETO_LOG_LEVEL", "6"),
@@ -165,18 +169,17 @@ def _from_terminal() -> bool:
     return False
 
 
-def _report(directory: str, code: int, others: list[str]) -> None:
-    from explorer.store.reader import is_run
-
+def _report(directory: str, code: int, written: list[str]) -> None:
+    """Name the runs that the program's processes wrote, or say why there is none."""
     sys.stdout.flush()
-    if is_run(directory):
+    if written:
         from explorer.cli.output import note
         from explorer.cli.rank_rollups import roll_up_quietly
 
-        roll_up_quietly(directory)
-        for other in others:
+        roll_up_quietly(written[0])
+        for other in written[1:]:
             note(f"neuron-explorer: another process of the program: {_short(other)}")
-        note(f"run: {_short(directory)}")
+        note(f"run: {_short(written[0])}")
         return
     if code < 0:
         why = (
@@ -197,15 +200,27 @@ def _report(directory: str, code: int, others: list[str]) -> None:
         pass
 
 
-def _other_runs(directory: str) -> list[str]:
-    """Runs beside it, NAME-2 and so on: where a second process of one rank records."""
+def _runs_of_name(directory: str) -> list[str]:
+    """The run of that name, and those beside it, NAME-2 and so on: where a second process of one rank records."""
     from explorer.store.reader import is_run
 
-    found, number = [], 2
+    found = [directory] if is_run(directory) else []
+    number = 2
     while is_run(f"{directory}-{number}"):
         found.append(f"{directory}-{number}")
         number += 1
     return found
+
+
+def _is_of(run: str, recording: str) -> bool:
+    """Whether one of the run's ranks is of this call of `record`, not of another that was given the same name meanwhile."""
+    from explorer.store.reader import RunReader
+
+    try:
+        manifests = RunReader(run).manifests.values()
+    except ExplorerError:
+        return True
+    return any(manifest.attributes.get("recording", recording) == recording for manifest in manifests)
 
 
 def _short(directory: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 import threading
 import time
@@ -26,6 +27,7 @@ from explorer.collectors.capture.step_ends import StepEnds
 from explorer.collectors.capture.steps import Steps
 from explorer.collectors.capture.termination import Termination
 from explorer.collectors.capture.windows import Windows
+from explorer.collectors.capture.zero_code import RECORDING
 from explorer.collectors.lines.profiler_stacks import ProfilerStacks
 from explorer.collectors.lines.records import LineRecorder
 
@@ -171,6 +173,8 @@ class Session:
             manifest.command = mask_secrets(_command())
             manifest.git_commit = git_commit(tables.paths.root)
             manifest.attributes["project_root"] = tables.paths.root.rstrip("/")
+            if recording := os.environ.get(RECORDING):
+                manifest.attributes["recording"] = recording
             tables.writer.write("devices", device_rows())
         manifest.world_size = world_size() or manifest.world_size
         manifest.cost = self._cost

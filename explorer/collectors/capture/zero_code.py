@@ -16,6 +16,9 @@ from explorer.collectors.capture.import_watch import ImportWatch
 RECORD = "NEURON_EXPLORER_RECORD"
 """Environment variable with the JSON of the options: directory and keyword arguments of CaptureSettings."""
 
+RECORDING = "NEURON_EXPLORER_RECORDING"
+"""Environment variable that names one call of `record`; the runs its processes write say it (`attributes.recording`)."""
+
 HOME = "NEURON_EXPLORER_HOME"
 """Environment variable with the folder that holds the package `explorer`."""
 

@@ -214,3 +214,39 @@ if __name__ == "__main__":
     ]
     ids = {RunReader(tmp_path / name).manifests[0].host["process_id"] for name in ("run", "run-2")}
     assert len(ids) == 2
+
+
+def test_two_recordings_of_one_name_at_once_are_not_taken_for_each_other(tmp_path: Path) -> None:
+    """Each waits until the other has begun, so both write beside each other."""
+    text = """
+import os, sys, time
+import torch
+torch.ones(4) + 1
+mine, other = (os.path.join(os.path.dirname(__file__), name) for name in sys.argv[1:])
+open(mine, "w").close()
+for _ in range(600):
+    if os.path.exists(other):
+        break
+    time.sleep(0.1)
+"""
+    for name in ("one", "two"):
+        (tmp_path / f"{name}.py").write_text(text)
+    both = [
+        subprocess.Popen(
+            [
+                *(sys.executable, "-m", "explorer.cli.main", "record", "-o", str(tmp_path / "run"), "--"),
+                *(sys.executable, str(tmp_path / f"{mine}.py"), f"{mine}.begun", f"{other}.begun"),
+            ],
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=Path(__file__).resolve().parents[3],
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
+        )
+        for mine, other in (("one", "two"), ("two", "one"))
+    ]
+    said = [process.communicate(timeout=180)[1].splitlines() for process in both]
+    assert [process.returncode for process in both] == [0, 0]
+    assert sorted(said) == [[f"run: {tmp_path / 'run'}"], [f"run: {tmp_path / 'run-2'}"]]
+    for (line,), program in zip(said, ("one.py", "two.py"), strict=True):
+        (manifest,) = RunReader(line.removeprefix("run: ")).manifests.values()
+        assert any(word.endswith(program) for word in manifest.command)
