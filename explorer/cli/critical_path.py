@@ -31,6 +31,7 @@ def command(
     """
     from explorer.analysis.trace_rows import step_window
     from explorer.cli.output import chosen, cut, note_cut, print_json
+    from explorer.cli.reading import place
     from explorer.cli.source_run import open_source
     from explorer.cli.table import Column, print_table
 
@@ -65,7 +66,7 @@ def command(
             print_json({"schema": SCHEMA, "run": directory, "slack": shown, "total_rows": len(rows)})
             return opened.exit_code
         print_table(
-            shown,
+            [{**row, "where": place(row)} for row in shown],
             [
                 Column("rank", "rank", "number", 3),
                 Column("total_ns", "time", "duration"),
@@ -75,8 +76,7 @@ def command(
                 Column("median_slack_ns", "median", "duration", 2),
                 Column("unawaited_calls", "not awaited", "number", 2),
                 Column("name", "work", flexible=True),
-                Column("file", "file", "path", 1, flexible=True),
-                Column("line", "line", "text", 1),
+                Column("where", "line", "path", 1, flexible=True),
             ],
         )
         note_cut(len(shown), len(rows))
@@ -104,15 +104,14 @@ def command(
     )
     print()
     print_table(
-        shown,
+        [{**row, "where": place(row), "code": row["code"] or row["function"]} for row in shown],
         [
             *rank_column,
             Column("share", "share", "share"),
             Column("per_step_ns", "per step", "duration"),
             Column("host_ns", "host", "duration", 3),
             Column("device_ns", "device", "duration", 3),
-            Column("file", "file", "path", 1, flexible=True),
-            Column("line", "line", "text", 1),
+            Column("where", "line", "path", flexible=True),
             Column("code", "code", flexible=True),
         ],
     )

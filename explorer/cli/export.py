@@ -30,7 +30,14 @@ WEIGHTS = ("host", "device")
 def command(
     run: RunArgument,
     output: Annotated[
-        str, typer.Option("--output", "-o", metavar="FILE", help="Where to write it", show_default=False)
+        str,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Where to write it; - for standard output",
+            show_default=False,
+        ),
     ],
     format_: Annotated[
         str | None,
@@ -69,6 +76,8 @@ def command(
     graphs by user line. csv, parquet: any table or view. openmetrics: the key figures for Prometheus.
     """
     kind = format_ or _by_ending(output)
+    if output == "-":
+        output = "/dev/stdout"
     if kind not in FORMATS:
         raise UsageError(f"There is no format '{format_}'.", f"Choose one of {', '.join(FORMATS)}.")
     _check(kind, view, weight, step, start_ms, end_ms)
@@ -83,7 +92,8 @@ def command(
             raise UsageError(
                 f"Cannot write {output}: {error.strerror or error}.", "Choose another file with -o."
             ) from error
-    note(f"{output}: {said}, {os.path.getsize(output):,} bytes")
+    size = f", {os.path.getsize(output):,} bytes" if os.path.isfile(output) else ""
+    note(f"{output}: {said}{size}")
     return source.exit_code
 
 

@@ -365,7 +365,9 @@ def _not_captured(torch: dict[str, Any]) -> Iterable[NotCaptured]:
         yield NotCaptured(
             "Lines of threads that are already running", "sys.settrace reaches new threads only"
         )
-    yield NotCaptured("Work inside DataLoader worker processes", "only the wait for them is recorded")
+    yield NotCaptured(
+        "Ops of DataLoader worker processes", "their lines and fetches are recorded, their ops are not"
+    )
     if not os.path.exists("/sys/bus/event_source/devices/cpu"):
         yield NotCaptured("CPU hardware counters", "this machine exposes none (no PMU)")
     elif int(_first_line("/proc/sys/kernel/perf_event_paranoid") or 0) > 2:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 PROGRAM = "neuron-explorer"
 EXIT_INTERRUPTED = 130
 """As shells report a program ended by Ctrl-C."""
+EXIT_PIPE_CLOSED = 141
+"""As shells report a program whose reader has gone."""
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class Verb(NamedTuple):
@@ -83,11 +87,33 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _say("interrupted.")
         return EXIT_INTERRUPTED
     except BrokenPipeError:
-        # The reader (head, less) has seen enough. Python would complain once more when it closes stdout.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return EXIT_DONE
+        return _read_enough(given)
+    except SystemExit as error:
+        # Parser and console end the program themselves where a pipe is closed.
+        if isinstance(error.__context__, BrokenPipeError):
+            return _read_enough(given)
+        raise
+    except OSError as error:
+        if error.errno not in _NO_ROOM:
+            return _usage_or_crash(error, given)
+        if error.filename is None:
+            _close_output()
+        what = error.filename or "the output"
+        _say(f"Cannot write {what}: {error.strerror}. Free some space, or write elsewhere.")
+        return EXIT_USAGE
     except Exception as error:
         return _usage_or_crash(error, given)
+
+
+def _read_enough(given: Sequence[str]) -> int:
+    """The reader (head, less) has seen enough: done. Of a gate nobody has seen the outcome: it has not passed."""
+    _close_output()
+    return EXIT_PIPE_CLOSED if given[:1] == ["check"] else EXIT_DONE
+
+
+def _close_output() -> None:
+    """Python would complain once more when it closes a standard output that cannot be written."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _run(given: list[str]) -> int:
@@ -218,7 +244,9 @@ def _say(message: str) -> None:
 
 
 def _harden_output() -> None:
-    """Names in traces may hold any text: an unencodable character must not end the program."""
+    """Names in traces may hold any text: an unencodable character must not end the program, nor a closed output."""
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")

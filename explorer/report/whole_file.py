@@ -9,8 +9,13 @@ from contextlib import contextmanager
 
 @contextmanager
 def whole_file(path: str | os.PathLike[str]) -> Iterator[str]:
-    """A temporary name beside the target, renamed to it on success and removed otherwise."""
-    target = os.fspath(path)
+    """A temporary name beside the target, renamed to it on success and removed otherwise. A link stays one; what is no file
+    (a pipe, a device) is written itself."""
+    named = os.fspath(path)
+    if named.startswith("/dev/") or (os.path.exists(named) and not os.path.isfile(named)):
+        yield named
+        return
+    target = os.path.realpath(named)
     temporary = f"{target}.{os.getpid()}.tmp"
     try:
         yield temporary

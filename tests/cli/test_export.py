@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -65,6 +68,26 @@ def test_usage_errors(tmp_path, monkeypatch, capsys, arguments, message):
     assert main(["export", SAMPLE, *arguments]) == 2
     assert message in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_standard_output_and_pipes_are_written_themselves(tmp_path):
+    command = f"{sys.executable} -m explorer.cli.main export {SAMPLE} --view steps --format csv -o "
+    shown = subprocess.run(
+        ["bash", "-c", f"{command} - | head -1"], capture_output=True, text=True, check=True
+    )
+    assert shown.stdout.startswith('"rank","step"')
+    os.mkfifo(tmp_path / "pipe")
+    through = f"{command} {tmp_path}/pipe & head -1 {tmp_path}/pipe; wait"
+    shown = subprocess.run(["bash", "-c", through], capture_output=True, text=True, check=True, timeout=60)
+    assert shown.stdout.startswith('"rank","step"')
+    assert [entry.name for entry in tmp_path.iterdir()] == ["pipe"]
+
+
+def test_a_link_stays_a_link(tmp_path):
+    (tmp_path / "link.csv").symlink_to(tmp_path / "real.csv")
+    assert main(["export", SAMPLE, "--view", "steps", "-o", str(tmp_path / "link.csv")]) == 0
+    assert (tmp_path / "link.csv").is_symlink()
+    assert (tmp_path / "real.csv").read_bytes().startswith(b'"rank"')
 
 
 def test_a_damaged_trace_is_exported_with_exit_code_4(tmp_path, monkeypatch):

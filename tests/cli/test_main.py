@@ -134,6 +134,38 @@ def test_a_closed_pipe_is_quiet() -> None:
     assert done.stderr == ""
 
 
+@pytest.mark.parametrize(
+    ("end", "code", "said"),
+    [
+        ("| head -0", 0, ""),
+        (">&-", 0, ""),
+        ("> /dev/full", 2, "neuron-explorer: Cannot write the output: No space left on device. Free some"),
+    ],
+)
+def test_an_output_that_takes_nothing(end: str, code: int, said: str) -> None:
+    sample = Path(__file__).resolve().parents[2] / "sample_traces" / "transformer"
+    program = f"{sys.executable} -m explorer.cli.main"
+    for verb in (f"lines {sample} --limit 0", f"lines {sample} --limit 0 --json"):
+        done = subprocess.run(
+            ["bash", "-c", f"{program} {verb} {end}; exit ${{PIPESTATUS[0]}}"],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert (done.returncode, done.stderr[: len(said)]) == (code, said)
+        assert "bug" not in done.stderr
+
+
+def test_a_gate_whose_outcome_nobody_reads_has_not_passed() -> None:
+    sample = Path(__file__).resolve().parents[2] / "sample_traces" / "transformer"
+    program = f"{sys.executable} -m explorer.cli.main check {sample} --max-memory 1GB | head -0"
+    done = subprocess.run(
+        ["bash", "-c", f"{program}; exit ${{PIPESTATUS[0]}}"], capture_output=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
 def test_unencodable_names_do_not_end_the_program() -> None:
     done = run("schema", "breakdown", PYTHONIOENCODING="ascii", PYTHONUTF8="0")
     assert done.returncode == 0
