@@ -51,13 +51,20 @@ class Outcome:
 
     def events(self) -> Counter[tuple[Any, ...]]:
         """Name, start and duration of every event."""
-        return self._rows("events", "name", "start_ns", "duration_ns")
+        return self.rows("events", "name", "start_ns", "duration_ns")
 
     def memory(self) -> Counter[tuple[Any, ...]]:
         """Action, address and size of every memory event."""
-        return self._rows("memory_events", "action", "address", "size_bytes")
+        return self.rows("memory_events", "action", "address", "size_bytes")
 
-    def _rows(self, table: str, *columns: str) -> Counter[tuple[Any, ...]]:
+    def health(self) -> dict[str, int]:
+        """Count by kind."""
+        if self.run is None:
+            return {}
+        return {row["kind"]: row["count"] for row in self.run.read("health").to_pylist()}
+
+    def rows(self, table: str, *columns: str) -> Counter[tuple[Any, ...]]:
+        """Some columns of every row of a table."""
         if self.run is None:
             return Counter()
         rows = self.run.read(table).select(list(columns)).to_pylist()
@@ -83,7 +90,12 @@ def attack(files: Mapping[str, bytes], folder: Path) -> dict[str, Outcome]:
     subprocess.run(
         [sys.executable, "-c", _CHILD, str(MEMORY_BYTES), str(SECONDS)],
         input=json.dumps(work).encode(),
-        env={**os.environ, "TMPDIR": str(scratch), "XDG_STATE_HOME": str(folder / "state"), "OMP_NUM_THREADS": "1"},
+        env={
+            **os.environ,
+            "TMPDIR": str(scratch),
+            "XDG_STATE_HOME": str(folder / "state"),
+            "OMP_NUM_THREADS": "1",
+        },
         check=True,
     )
     found = {}

@@ -319,3 +319,33 @@ def test_an_unchanged_file_is_not_read_again(tmp_path: Path, monkeypatch: pytest
     first = cached_run(path, cache_dir=str(tmp_path / "cache"))
     monkeypatch.setattr(run_cache.hashlib, "file_digest", None)
     assert cached_run(path, cache_dir=str(tmp_path / "cache")) == first
+
+
+def test_the_limits_of_unpacking_are_set_on_the_command_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bomb = tmp_path / "bomb.json.gz"
+    bomb.write_bytes(gzip.compress(text()[:-1].encode() + b" " * (70 << 20) + b"}"))
+    assert main(["import", str(bomb), "-o", str(tmp_path / "none")]) == 3
+    said = capsys.readouterr().err
+    assert "looks like a decompression bomb" in said
+    assert "--max-ratio" in said
+    assert not (tmp_path / "none").exists()
+    assert main(["import", str(bomb), "-o", str(tmp_path / "run"), "--max-ratio", "2000"]) == 0
+    assert (
+        main(
+            [
+                "import",
+                str(bomb),
+                "-o",
+                str(tmp_path / "none"),
+                "--max-ratio",
+                "2000",
+                "--max-bytes",
+                "1000000",
+            ]
+        )
+        == 3
+    )
+    assert "more than 1,000,000 bytes" in capsys.readouterr().err
+    assert RunReader(str(tmp_path / "run")).read("events").num_rows == 3
