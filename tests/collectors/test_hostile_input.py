@@ -100,7 +100,6 @@ EXACT = (
     "rocpd.db",
     "rocprof.json",
     "et.json",
-    "kineto.json",
 )
 """In the others the zero of time or the ends of events can stand behind the events; names can do so in all."""
 
