@@ -279,3 +279,58 @@ def test_json_of_the_right_name_and_the_wrong_shape(tmp_path: Path) -> None:
     }
     found = attack({f"{name}/x.json": text.encode() for name, text in texts.items()}, tmp_path / "runs")
     assert [name for name, each in found.items() if each.events()] == []
+
+
+def test_neuron_and_flight_recorder_files_cut_off_or_absurd(tmp_path: Path) -> None:
+    summary = json.dumps(
+        {"graph": {"total_time": 5, "hbm_read_bytes": 9, **{f"x{n}": n for n in range(4000)}}}
+    )
+    rows = [{"timestamp": 5000 * n, "duration": 1000, "label": "pe", "opcode": "matmul"} for n in range(4000)]
+    legacy = json.dumps({"instruction": rows})
+    log = "".join(
+        json.dumps({"neuron_runtime_data": [], "system_data": {"n": n}}) + "\n" for n in range(4000)
+    )
+    dump = json.dumps(
+        {
+            "version": "2.4",
+            "pg_config": {},
+            "entries": [
+                {
+                    "record_id": n,
+                    "pg_id": 0,
+                    "collective_seq_id": n,
+                    "time_created_ns": n,
+                    "profiling_name": "nccl:all_reduce",
+                }
+                for n in range(4000)
+            ],
+        }
+    )
+    files = {}
+    for name, text in (
+        ("summary.json", summary),
+        ("old.json", legacy),
+        ("monitor.ndjson", log),
+        ("dump.json", dump),
+    ):
+        files[f"whole/{name}"] = text.encode()
+        files[f"cut/{name}"] = text[: len(text) // 2].encode()
+        packed = gzip.compress(text.encode())
+        files[f"cut gzip/{name}"] = packed[: len(packed) // 2]
+    files["deep/monitor.ndjson"] = log.encode() + b'{"neuron_runtime_data":' + b"[" * 100_000
+    files["numbers/summary.json"] = (
+        b'{"total_time": 1e999, "hbm_read_bytes": 1%s, "mfu_estimated_percent": NaN}' % (b"0" * 400)
+    )
+    files["numbers/old.json"] = (
+        b'{"instruction": [{"timestamp": NaN, "duration": 1}, {"timestamp": 1e999, "duration": 5}, '
+        b'{"timestamp": 1%s, "duration": 5}, {"timestamp": 1000, "duration": -5}, {"timestamp": 7000, "duration": 2000}]}'
+    ) % (b"0" * 400)
+    found = attack(files, tmp_path / "runs")
+    for name, each in found.items():
+        assert each.code == (0 if name.startswith("whole") else 4) or name.startswith(("numbers", "deep")), (
+            name
+        )
+    cut = found["cut gzip/old.json"].rows("events", "start_ns", "duration_ns")
+    assert 100 < sum(cut.values()) < 4000
+    assert not cut - found["whole/old.json"].rows("events", "start_ns", "duration_ns")
+    assert found["numbers/old.json"].rows("events", "start_ns", "duration_ns") == {(7, 2): 1}

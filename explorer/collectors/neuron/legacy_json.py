@@ -7,13 +7,16 @@ source row.
 
 from __future__ import annotations
 
-import json
-from typing import Any
+import math
+from typing import Any, TypeGuard
 
 from explorer.collectors.import_session import ImportSession
+from explorer.collectors.json_document import read_document
 from explorer.collectors.neuron.lines import hlo_location, source_locations
 from explorer.collectors.options import ImportOptions
+from explorer.collectors.row_buffer import attributes_json
 from explorer.collectors.source import Source
+from explorer.collectors.source_content import read_content
 from explorer.model.errors import InputError
 from explorer.model.neuron_engines import engine_name
 from explorer.store.writer import RunWriter
@@ -38,22 +41,16 @@ def recognises(source: Source) -> bool:
 
 def import_source(source: Source, writer: RunWriter, options: ImportOptions) -> None:
     """Write instructions, DMA and collectives as events. Raises InputError when it is no such export."""
-    data = bytearray()
-    for block in source.blocks():
-        data += block
-        if len(data) > MAX_BYTES:
-            raise InputError(
-                f"{source.name} is larger than {MAX_BYTES >> 30} GiB.", "Export it as Parquet instead."
-            )
-    try:
-        document = json.loads(data)
-    except ValueError as error:
-        raise InputError(f"{source.name} is no JSON document: {error}.") from error
+    content = read_content(source, max_bytes=MAX_BYTES)
+    read = read_document(content.data, source.name)
+    document = read.value
     if not isinstance(document, dict) or not isinstance(document.get("instruction"), list):
         raise InputError(
             f"{source.name} holds no list of instructions.", "Export it with the JSON output format."
         )
     session = ImportSession(writer, source, NAME, options)
+    if damage := read.damage or content.damage:
+        session.lost("the file", damage, offset=read.offset)
     for section, rows in document.items():
         category = _TIMED.get(section)
         for row in rows if isinstance(rows, list) else [rows]:
@@ -72,9 +69,13 @@ def import_source(source: Source, writer: RunWriter, options: ImportOptions) -> 
     )
 
 
+def _is_number(value: Any) -> TypeGuard[int | float]:
+    return isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
+
+
 def _event(session: ImportSession, section: str, category: str, row: dict[str, Any]) -> None:
     start, duration = row.get("timestamp"), row.get("duration")
-    if isinstance(start, int | float) and isinstance(duration, int | float):
+    if _is_number(start) and _is_number(duration):
         # Both ends are rounded the same way, so that instructions that touch still do.
         begin = int(start) // PICOSECONDS
         length = (int(start) + int(duration)) // PICOSECONDS - begin if duration >= 0 else -1
@@ -105,5 +106,5 @@ def _event(session: ImportSession, section: str, category: str, row: dict[str, A
         attribution="debug_info" if chain else "none",
         precision="exact" if chain else None,
         size_bytes=row.get("transfer_bytes") if isinstance(row.get("transfer_bytes"), int) else None,
-        attributes=json.dumps(rest, default=str),
+        attributes=attributes_json(rest),
     )

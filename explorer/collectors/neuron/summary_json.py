@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import math
 from typing import Any
 
 import pyarrow as pa
 
+from explorer.collectors.json_document import read_document
 from explorer.collectors.neuron.official import EVENT_OFFSETS
 from explorer.collectors.options import ImportOptions
+from explorer.collectors.row_buffer import attributes_json
 from explorer.collectors.source import Source
+from explorer.collectors.source_content import read_content
 from explorer.model.errors import InputError
 from explorer.model.neuron_schema import TABLE_PREFIX, official_tables
 from explorer.model.schema import Column, Table
@@ -42,15 +44,9 @@ def import_source(source: Source, writer: RunWriter, options: ImportOptions) -> 
 
     Raises InputError when it is no such document.
     """
-    data = bytearray()
-    for block in source.blocks():
-        data += block
-        if len(data) > MAX_BYTES:
-            raise InputError(f"{source.name} is too large for a summary ({MAX_BYTES >> 20} MiB at most).")
-    try:
-        document = json.loads(data)
-    except ValueError as error:
-        raise InputError(f"{source.name} is no JSON document: {error}.") from error
+    content = read_content(source, max_bytes=MAX_BYTES)
+    read = read_document(content.data, source.name)
+    document = read.value
     graphs = _graphs(document)
     if not graphs:
         raise InputError(
@@ -68,10 +64,17 @@ def import_source(source: Source, writer: RunWriter, options: ImportOptions) -> 
         )
         for key, value in values.items():
             total += 1
-            if not isinstance(value, int | float) or isinstance(value, bool):
+            if not _is_number(value):
                 writer.write(
                     "source_rows",
-                    [{"kind": "metadata", "name": key, "key": graph, "attributes": json.dumps(value)}],
+                    [
+                        {
+                            "kind": "metadata",
+                            "name": key,
+                            "key": graph,
+                            "attributes": _value_json(value),
+                        }
+                    ],
                 )
             elif key in spec:
                 row[key] = _number(value, spec[key].type)
@@ -112,6 +115,11 @@ def import_source(source: Source, writer: RunWriter, options: ImportOptions) -> 
         writer.write("counters", counters)
     writer.manifest.counts |= {"read": total, "neuron.Summary": len(rows), "counters": len(counters)}
     writer.manifest.attributes["neuron"] = {"profiles": [], "rank_from": "summary", "system": False}
+    if damage := read.damage or content.damage:
+        writer.manifest.losses.append({"where": "the file", "reason": damage, "offset": read.offset})
+        writer.health(
+            "lost_rows", "warning", 0, f"Part of the file could not be read: {damage}.", "Copy it again."
+        )
     writer.health(
         "neuron_summary_only",
         "info",
@@ -132,6 +140,18 @@ def _graphs(document: Any) -> dict[str, dict[str, Any]]:
         for name, values in document.items()
         if isinstance(values, dict) and any(key in values for key in _KNOWN)
     }
+
+
+def _is_number(value: Any) -> bool:
+    """Whether a value fits a counter or a column; NaN does, as an empty one."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return -(2**63) <= value < 2**63 or value != value
+
+
+def _value_json(value: Any) -> str:
+    """The JSON text of a value."""
+    return (attributes_json({"": value}) or '{"":null}')[len('{"":') : -1]
 
 
 def _number(value: int | float, kind: str) -> int | float | None:

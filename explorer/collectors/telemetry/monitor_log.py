@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 
 from explorer.collectors.options import ImportOptions
-from explorer.collectors.source import Source
+from explorer.collectors.source import Damaged, Source
 from explorer.collectors.telemetry.neuron_monitor import is_monitor_log, record_readings
 from explorer.collectors.telemetry.recorder import counter_columns
 from explorer.collectors.telemetry.sampler import Reading
@@ -33,7 +33,8 @@ def import_source(source: Source, writer: RunWriter, options: ImportOptions) -> 
     Records carry no time of their own: they are laid one period apart so that the last one falls on the file's time of
     change, which the health rows say.
     """
-    lines = list(_lines(source))
+    damage: list[str] = []
+    lines = list(_lines(source, damage))
     tracks = TrackTable()
     period_ns = round(1e9 * _period_s(lines))
     last_ns = os.stat(source.path).st_mtime_ns
@@ -65,6 +66,11 @@ def import_source(source: Source, writer: RunWriter, options: ImportOptions) -> 
         f"neuron-monitor records carry no time: they were laid {period_ns / 1e9:g} s apart, the last at the file's time of change.",
         affects="counters",
     )
+    for reason in damage:
+        writer.manifest.losses.append({"where": "the file", "reason": reason})
+        writer.health(
+            "damaged_container", "error", 1, f"The file is damaged: {reason}. What came before was read."
+        )
     if errors:
         writer.health(
             "neuron_monitor_errors",
@@ -84,11 +90,15 @@ def _write(writer: RunWriter, tracks: TrackTable, readings: list[Reading]) -> No
         )
 
 
-def _lines(source: Source) -> Iterator[str]:
+def _lines(source: Source, damage: list[str]) -> Iterator[str]:
+    """The lines that can be read; why there are no more goes to `damage`."""
     rest = b""
-    for block in source.blocks():
-        *whole, rest = (rest + block).split(b"\n")
-        yield from (line.decode("utf-8", "replace") for line in whole if line.strip())
+    try:
+        for block in source.blocks():
+            *whole, rest = (rest + block).split(b"\n")
+            yield from (line.decode("utf-8", "replace") for line in whole if line.strip())
+    except Damaged as error:
+        damage.append(str(error))
     if rest.strip():
         yield rest.decode("utf-8", "replace")
 
@@ -96,7 +106,7 @@ def _lines(source: Source) -> Iterator[str]:
 def _is_record(line: str) -> bool:
     try:
         record = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return isinstance(record, dict) and "neuron_runtime_data" in record
 
@@ -110,6 +120,6 @@ def _period_s(lines: list[str]) -> float:
                 period = runtime["report"]["neuroncore_counters"]["period"]
                 if isinstance(period, int | float) and period > 0:
                     return float(period)
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             continue
     return DEFAULT_PERIOD_S

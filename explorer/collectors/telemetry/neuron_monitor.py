@@ -129,7 +129,7 @@ def record_readings(line: str, timestamp_ns: int) -> tuple[list[Reading], int]:
     """Readings of one record, and how many of its sections report an error or cannot be read."""
     try:
         record = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return [], 1
     if not isinstance(record, dict):
         return [], 1
