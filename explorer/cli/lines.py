@@ -63,7 +63,11 @@ def command(
         limit=limit,
         rank=rank,
         only="" if everything else "is_user",
-        shown=lambda row: {**row, "where": place(row), "code": row["code"] or f"{row['function']}()"},
+        shown=lambda row: {
+            **row,
+            "where": place(row),
+            "code": row["code"] or (f"{row['function']}()" if row["function"] else ""),
+        },
         empty="No source lines were recorded; --all also shows lines of libraries.",
         note=_as_recorded,
     )
