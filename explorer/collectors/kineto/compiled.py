@@ -7,7 +7,7 @@ from importlib import import_module
 from types import ModuleType
 
 SETTING = "NE_NO_SCANNER"
-LAYOUT = 1
+LAYOUT = 2
 """As in the scanner's module.c."""
 SWEEP_LAYOUT = 1
 """As in sweep/module.c."""

@@ -233,16 +233,15 @@ def distil(rows: pa.Table) -> Distilled:
         codes_[name] = np.asarray(pc.fill_null(column.indices, len(words[name]) - 1))
     width = len(words["tid"])
     key = codes_["pid"].astype(np.int64) * width + codes_["tid"]
-    distinct, inverse = np.unique(key, return_inverse=True)
+    distinct, codes_["track"] = _numbered(key, len(words["pid"]) * width)
     tracks = [(words["pid"][k // width], words["tid"][k % width]) for k in distinct.tolist()]
-    codes_["track"] = inverse.astype(np.int32)
     sparse = {}
     for name in SPARSE:
         column = columns[name]
-        where = np.flatnonzero(np.asarray(pc.is_valid(column)))
+        where = _valid(column)
         sparse[name] = (where, np.asarray(column.drop_null(), dtype=np.int64))
     labels = columns["label"]
-    labelled = np.flatnonzero(np.asarray(pc.is_valid(labels)))
+    labelled = _valid(labels)
     stacked = np.flatnonzero(codes_["call_stack"] != len(words["call_stack"]) - 1)
     return Distilled(
         count=rows.num_rows,
@@ -254,7 +253,29 @@ def distil(rows: pa.Table) -> Distilled:
         sparse=sparse,
         stack_rows=stacked,
         stack_codes=codes_["call_stack"][stacked],
-        odd=np.flatnonzero(np.asarray(pc.is_valid(columns["odd"]))),
-        sized=np.flatnonzero(np.asarray(pc.is_valid(columns["size_bytes"]))),
+        odd=_valid(columns["odd"]),
+        sized=_valid(columns["size_bytes"]),
         labels=list(zip(labelled.tolist(), labels.drop_null().to_pylist())),
     )
+
+
+def _numbered(key: Ints, limit: int) -> tuple[Ints, npt.NDArray[np.int32]]:
+    """The distinct ones of numbers from 0 to `limit`, ascending, and for each number its position among them."""
+    if limit > max(len(key), 1 << 16):
+        distinct, inverse = np.unique(key, return_inverse=True)
+        return distinct, inverse.astype(np.int32)
+    there = np.zeros(limit, bool)
+    there[key] = True
+    position = np.cumsum(there, dtype=np.int32)
+    position -= 1
+    return np.flatnonzero(there), position[key]
+
+
+def _valid(column: pa.Array) -> Ints:
+    """The rows in which a column is not null."""
+    if not column.null_count:
+        return np.arange(len(column))
+    if column.null_count == len(column):
+        return np.empty(0, np.int64)
+    bits = np.unpackbits(np.frombuffer(column.buffers()[0], np.uint8), bitorder="little")
+    return np.flatnonzero(bits[column.offset : column.offset + len(column)])

@@ -86,6 +86,9 @@ def read_rows(text: bytes) -> pa.Table:
             rows = _merged(rows, others, plain)
     if repeated:
         rows = rows.replace_schema_metadata({REPEATED: f"{len(repeated)} {offset}"})
+    # The search of the text costs more than the scanner's count.
+    if scanned is not None and not scanned.has_hierarchies and not len(scanned.other):
+        return rows
     return with_hierarchies(rows, text)
 
 

@@ -38,6 +38,8 @@ class Scanned:
 
     count: int
     columns: dict[str, pa.Array]
+    has_hierarchies: bool
+    """Whether args name modules"""
     other: Ints
     begin: Ints
     stop: Ints
@@ -77,7 +79,7 @@ def _room(limit: int, size: int) -> _Room:
         attributes=np.empty(size, np.uint8),
         letters=np.empty((len(WORDS), size), np.uint8),
         offsets=np.empty((len(WORDS), limit + 1), np.int32),
-        counts=np.zeros(4 + len(_COLUMNS) + len(WORDS), np.int64),
+        counts=np.zeros(5 + len(_COLUMNS) + len(WORDS), np.int64),
     )
     if size <= _KEPT_BYTES:
         _local.room = room
@@ -94,7 +96,7 @@ def scan(text: bytes) -> Scanned | None:
     room = _room(limit, len(text))
     if not scanner.scan(text, *vars(room).values()):
         return None
-    count, others, collectives, size, *rest = room.counts.tolist()
+    count, others, collectives, size, hierarchies, *rest = room.counts.tolist()
     values, distinct = dict(zip(_COLUMNS, rest)), rest[len(_COLUMNS) :]
 
     def column(name: str, kind: pa.DataType, *data: npt.NDArray[np.generic]) -> pa.Array:
@@ -129,7 +131,7 @@ def scan(text: bytes) -> Scanned | None:
         )
     if "ident" in columns:
         columns["id"] = columns["ident"].cast(pa.string())
-    return Scanned(count, columns, *room.other[:, :others].copy())
+    return Scanned(count, columns, hierarchies > 0, *room.other[:, :others].copy())
 
 
 def _copied(data: npt.NDArray[np.generic]) -> pa.Buffer:

@@ -290,7 +290,8 @@ class TraceText:
                 return None
             found = _BETWEEN.match(buffer, position)
             if found is not None and EVENT_START.match(buffer, found.end()):
-                return (position + 1, found.end()) if _is_utf8(buffer[: position + 1]) else None
+                good = buffer.isascii() or _is_utf8(buffer[: position + 1])
+                return (position + 1, found.end()) if good else None
         return None
 
     def _cut(self) -> tuple[int, int | None]:

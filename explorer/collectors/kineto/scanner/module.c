@@ -9,12 +9,12 @@
 #include "row.h"
 
 /* Grows whenever what scan() is given or fills changes: one built from another version of this file is not used. */
-#define LAYOUT 1
+#define LAYOUT 2
 
 /* Columns that have a bit per row: numbers, words, the attributes. */
 enum { BITS = NUMBERS + WORDS + 1, ATTRIBUTES = NUMBERS + WORDS };
-/* What `counts` tells: rows, other rows, those that communicate, bytes of attributes; then values per column, and distinct words per column. */
-enum { ROWS, OTHERS, COLLECTIVES, ATTRIBUTE_BYTES, VALUES, DISTINCT = VALUES + BITS, COUNTS = DISTINCT + WORDS };
+/* What `counts` tells: rows, other rows, those that communicate, bytes of attributes, args that name modules; then values per column, and distinct words per column. */
+enum { ROWS, OTHERS, COLLECTIVES, ATTRIBUTE_BYTES, HIERARCHIES, VALUES, DISTINCT = VALUES + BITS, COUNTS = DISTINCT + WORDS };
 
 typedef struct {
     int64_t capacity, row, others, collectives;
@@ -324,6 +324,7 @@ static PyObject *scan(PyObject *module, PyObject *arguments)
         counts[OTHERS] = scan->others;
         counts[COLLECTIVES] = scan->collectives;
         counts[ATTRIBUTE_BYTES] = scan->text_size;
+        counts[HIERARCHIES] = scan->now.hierarchies;
         for (int i = 0; i < BITS; i++)
             counts[VALUES + i] = scan->values[i];
         for (int i = 0; i < WORDS; i++) {

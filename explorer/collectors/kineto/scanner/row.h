@@ -37,6 +37,7 @@ enum {
     ADDRESS_ARG, ALLOCATED_ARG, RESERVED_ARG, DEVICE_TYPE_ARG, MEMORY_DEVICE_ARG,
     /* of metadata: */
     NAME_ARG, LABELS_ARG,
+    HIERARCHY, /* is counted only */
     MEANINGS
 };
 #define COLLECTIVE_PARTS (SRC_RANK - COLLECTIVE_NAME + 1)
@@ -60,6 +61,7 @@ static const struct { const char *name; size_t length; int meaning; } KNOWN_ARGS
     KNOWN("Addr", ADDRESS_ARG), KNOWN("Total Allocated", ALLOCATED_ARG), KNOWN("Total Reserved", RESERVED_ARG),
     KNOWN("Device Type", DEVICE_TYPE_ARG), KNOWN("Device Id", MEMORY_DEVICE_ARG),
     KNOWN("name", NAME_ARG), KNOWN("labels", LABELS_ARG),
+    KNOWN("Module Hierarchy", HIERARCHY),
 };
 #define KNOWN_COUNT ((int)(sizeof KNOWN_ARGS / sizeof *KNOWN_ARGS))
 
@@ -88,7 +90,7 @@ static const struct { int column, first, second, kind; } NUMBER_ARGS[] = {
 #define OF_ANY_ROW (BIT(COLLECTIVE_NAME) - 2)
 #define OF_COLLECTIVE (BIT(ADDRESS_ARG) - BIT(COLLECTIVE_NAME))
 #define OF_MEMORY (BIT(NAME_ARG) - BIT(ADDRESS_ARG))
-#define OF_METADATA (BIT(MEANINGS) - BIT(NAME_ARG))
+#define OF_METADATA (BIT(HIERARCHY) - BIT(NAME_ARG))
 
 typedef struct {
     Place name; /* its opening quote */
@@ -107,6 +109,7 @@ typedef struct {
     Arg args[MOST_ARGS];
     uint64_t known; /* bit per meaning that its args have */
     const Value *meant[MEANINGS];
+    int64_t hierarchies; /* args of all rows so far that name modules */
     uint32_t numbered; /* bit per column of numbers that has one */
     int64_t numbers[NUMBERS];
 } Row;
@@ -265,6 +268,7 @@ static Place read_args(Place at, Place end, Row *row)
             Arg *arg = &row->args[row->arg_count];
             *arg = (Arg){quote, value, hash_of(name.start, length, end), OTHER_ARG};
             arg->meaning = meaning_of(name.start, length, arg->hash);
+            row->hierarchies += arg->meaning == HIERARCHY;
             row->args_blanks |= value.blanks | name.blanks;
             /* Equal names have equal hashes: a bit of a mask, then a look at all of them. */
             uint64_t bit = 1ULL << (arg->hash >> 58);
@@ -397,7 +401,7 @@ static bool judge_args(Row *row)
     if (known & BIT(STACK_ARG) && !is_text(row->meant[STACK_ARG]))
         return false;
     if (known & (OF_COLLECTIVE | OF_METADATA))
-        for (int meaning = COLLECTIVE_NAME; meaning < MEANINGS; meaning++)
+        for (int meaning = COLLECTIVE_NAME; meaning < HIERARCHY; meaning++)
             if (known & (OF_COLLECTIVE | OF_METADATA) & BIT(meaning) && !simple_text(row->meant[meaning]))
                 return false;
     return true;
