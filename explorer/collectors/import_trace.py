@@ -269,7 +269,8 @@ def _recognise(inputs: Inputs) -> list[_Item]:
     if not items:
         if refused:
             raise refused[0]
-        where = ", ".join(inputs.directories) or "the input"
+        archives = dict.fromkeys(source.path for source in inputs.found if source.member is not None)
+        where = ", ".join([*inputs.directories, *archives]) or "the input"
         raise InputError(f"{where} holds no trace.", "Give a trace file, or a directory with traces in it.")
     return items
 

@@ -14,7 +14,7 @@ from explorer.model.errors import InputError
 
 @dataclass
 class Inputs:
-    """`named` sources were given one by one; `found` ones lay in a directory; `skipped` says which files could not be opened,
+    """`named` sources were given one by one; `found` ones lay in a directory or an archive; `skipped` says which files could not be opened,
     `refused` has the errors of those that were named."""
 
     named: list[Source] = field(default_factory=list)
@@ -48,7 +48,9 @@ def find_inputs(paths: Iterable[str | os.PathLike[str]], limits: Limits) -> Inpu
                         result.skipped.append((file, error.message))
             else:
                 try:
-                    result.named += open_source(match, limits)
+                    sources = open_source(match, limits)
+                    # An archive of several files is a directory: what is no trace in it is passed over.
+                    (result.found if len(sources) > 1 else result.named).extend(sources)
                 except InputError as error:
                     result.skipped.append((match, error.message))
                     result.refused.append(error)

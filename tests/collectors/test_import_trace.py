@@ -349,3 +349,19 @@ def test_the_limits_of_unpacking_are_set_on_the_command_line(
     )
     assert "more than 1,000,000 bytes" in capsys.readouterr().err
     assert RunReader(str(tmp_path / "run")).read("events").num_rows == 3
+
+
+def test_an_archive_is_read_as_a_directory_is(tmp_path: Path) -> None:
+    path = tmp_path / "ranks.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("out/README.md", "how this was made")
+        archive.writestr("out/worker1.json", text())
+        archive.writestr("out/worker0.json.gz", gzip.compress(text().encode()))
+    report = import_trace(path, tmp_path / "run")
+    assert (report.ranks, report.skipped, report.exit_code) == ([0, 1], [], 0)
+    assert ranks_of(report.directory) == {0: "file name", 1: "file name"}
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("a.txt", "a")
+        archive.writestr("b.txt", "b")
+    with pytest.raises(InputError, match=r"ranks\.zip holds no trace"):
+        import_trace(path, tmp_path / "none")
