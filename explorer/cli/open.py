@@ -110,6 +110,6 @@ def _loss_codes(readers: dict[str, RunReader]) -> list[int]:
 
 
 def _overview(run: Run) -> object:
-    from explorer.analysis.key_figures import overview
+    from explorer.tui.first_answer import first_answer
 
-    return overview(run)
+    return first_answer(run)

@@ -15,8 +15,7 @@ if TYPE_CHECKING:
 class OpenedAhead:
     """Calling it gives the run that is being opened; calling it again opens the run anew.
 
-    What the first screen asks is asked here already, and what the engine keeps of it makes the screen's own question a
-    matter of milliseconds. Errors of opening are raised to the first caller; those of the question are not: the screen asks
+    What the first screen asks is asked here already (`first_answer`), and the screen gets that answer. Errors of opening are raised to the first caller; those of the question are not: the screen asks
     again, and says what is wrong.
 
     Args:

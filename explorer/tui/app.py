@@ -195,7 +195,8 @@ class ExplorerApp(App[None]):
         if self.data is not None:
             self.data.close()
         self.data = Data(run, self._open_run, self.find, self._broken if self._report else None, self._told)
-        self.run_name, self.facts = facts.name, facts.sentence
+        self.run_name = facts.name
+        self.facts = facts.sentence if facts.finished else f"being written · {facts.sentence}"
         self.error_count, self.warning_count = facts.errors, facts.warnings
         for screen in self.explorer_screens():
             screen.show_run()

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from explorer.tui.app import ExplorerApp
     from explorer.tui.screens.frame import ExplorerScreen
 
-QUIET_SECONDS = 0.4
+QUIET_SECONDS = 0.1
 """Without a key for so long, the next screen is begun."""
 PAUSE_SECONDS = 0.01
 SOON_WANTED = (

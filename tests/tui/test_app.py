@@ -12,6 +12,7 @@ from textual import events
 from textual.pilot import Pilot
 
 from explorer.analysis.findings import Told, all_rules
+from explorer.analysis.key_figures import Overview, overview
 from explorer.analysis.run import Run, open_run
 from explorer.model.errors import InputError
 from explorer.model.finding import Findings
@@ -20,6 +21,7 @@ from explorer.tui.app import ExplorerApp
 from explorer.tui.commands import ActionCommands, described_bindings, own_bindings
 from explorer.tui.data import FindHere, LaneName
 from explorer.tui.find_apart import FindApart
+from explorer.tui.first_answer import first_answer
 from explorer.tui.lane import StaleError
 from explorer.tui.modes import SCREENS
 from explorer.tui.screens.frame import ExplorerScreen
@@ -442,3 +444,23 @@ def test_looking_for_bottlenecks_can_be_given_up(sample: Run) -> None:
         threads.all_ended(0.01)
     find.stop(sample)
     assert isinstance(looking.exception(30), StaleError)
+
+
+def test_the_first_answer_is_computed_once_for_a_run(sample: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Run] = []
+
+    def failing(run: Run) -> Overview:
+        raise InputError("broken")
+
+    def counted(run: Run) -> Overview:
+        asked.append(run)
+        return overview(run)
+
+    with open_run(sample.directory) as run, open_run(sample.directory) as other:
+        monkeypatch.setattr("explorer.analysis.key_figures.overview", failing)
+        with pytest.raises(InputError):
+            first_answer(run)
+        monkeypatch.setattr("explorer.analysis.key_figures.overview", counted)
+        assert first_answer(run) is first_answer(run)
+        assert first_answer(other) is not first_answer(run)
+        assert asked == [run, other]

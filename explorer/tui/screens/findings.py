@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 LIST = (
     Column("mark", "", width=1),
     Column("title", "Finding", width=34, flex=1),
-    Column("saving_ns", "saves about", "duration", width=11),
+    Column("saving_ns", "saves ≈", "duration", width=8),
     Column("saving_share", "of step", "share", width=7, rank=1),
 )
 
@@ -234,8 +234,7 @@ class FindingsScreen(ExplorerScreen):
         text.append("What if ", style=f"bold {css['primary']}")
         text.append(fit_path(what, 34), style=css["secondary"])
         text.append(" were ")
-        text.append(LADDER[self._rung][1], style="bold")
-        text.append("   ")
+        text.append(LADDER[self._rung][1] + "\n", style="bold")
         for rung in range(len(LADDER)):
             text.append(
                 "●" if rung == self._rung else "━",
@@ -245,7 +244,7 @@ class FindingsScreen(ExplorerScreen):
                 "━" if rung < len(LADDER) - 1 else "",
                 style=css["accent"] if rung < self._rung else css["faint"],
             )
-        text.append("\n")
+        text.append("   ")
         if self._rung == 0:
             text.append("+ makes it faster, - takes it back", style=css["muted"])
         elif answer is None or answer.rung != self._rung:

@@ -12,6 +12,7 @@ from textual.containers import Vertical
 from textual.widgets import Static
 
 from explorer.tui import units
+from explorer.tui.first_answer import first_answer
 from explorer.tui.rows import finding_rows
 from explorer.tui.screens.frame import ExplorerScreen
 from explorer.tui.text import safe
@@ -106,10 +107,8 @@ class OverviewScreen(ExplorerScreen):
         self.query_one("#findings", Table).wait_with(self.explorer.looking)
 
     def load(self) -> None:
-        from explorer.analysis.key_figures import overview
-
         # One engine answers: the step first, then the longer questions.
-        self.ask("overview", overview, self._show_first, key="overview", failed=self._overview_failed)
+        self.ask("overview", first_answer, self._show_first, key="overview", failed=self._overview_failed)
 
     def _show_first(self, answer: Overview) -> None:
         self._show(answer)
