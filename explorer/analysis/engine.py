@@ -30,6 +30,7 @@ class Engine:
         memory_limit: as DuckDB writes it; beyond it DuckDB spills to a temporary directory.
         threads: worker threads; None: all cores.
         rolled_up: read the roll-ups that lie in the run in place of what they are made from.
+        keeps: whether `keep` keeps anything: for engines that are closed after the questions they were made for.
     """
 
     def __init__(
@@ -39,8 +40,10 @@ class Engine:
         memory_limit: str = "2GB",
         threads: int | None = None,
         rolled_up: bool = True,
+        keeps: bool = False,
     ) -> None:
         self.reader = reader
+        self._keeps = keeps
         self.rolled_up = rolled_up
         self.memory_limit = memory_limit
         self.connection = duckdb.connect(":memory:")
@@ -86,7 +89,7 @@ class Engine:
         For pieces that many statements share; they stay whole in what those statements show of themselves.
         """
         with self._lock:
-            if text not in self._kept:
+            if self._keeps and text not in self._kept:
                 with damage_named(self.reader.directory):
                     self.relations.prepare(text)
                     name = f"kept_{len(self._kept)}"

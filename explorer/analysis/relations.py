@@ -52,6 +52,8 @@ KEPT = frozenset(
 """Views that several others read in one answer: made once and kept."""
 
 WORD = re.compile(r"\w+")
+_COLUMN_NAME = re.compile(r"(?i)\bas\s+\w+")
+"""What a statement calls a column of its answer (`count(*) AS ops`) names no relation by that."""
 _CATALOGUE = re.compile(r"(?i)\b(information_schema|duckdb_\w+|show|sqlite_master|pragma\w*)\b")
 
 
@@ -149,7 +151,7 @@ class Relations:
 
     def prepare(self, text: str) -> None:
         """Make every table and view that the statement may name."""
-        words = {word.lower() for word in WORD.findall(text)}
+        words = {word.lower() for word in WORD.findall(_COLUMN_NAME.sub(" ", text))}
         self._neuron.prepare(words)
         for word, name in self._known.items():
             if word in words:

@@ -77,6 +77,15 @@ class RuleContext:
             events=tuple(f"{item.get('rank', self.scope.rank)}:{item['event_id']}" for item in found),
         )
 
+    def costliest_lines(self, source: str, *, most: int = 3, steps: int | None = None) -> dict[int, int]:
+        """Time per step by line, most first, of SQL for rows (site_id, duration_ns). `steps`: what sums are divided by; None:
+        the steps in scope."""
+        found = self.rows(
+            f"""SELECT site_id, (sum(duration_ns) / {self.count if steps is None else steps})::BIGINT AS time_ns FROM ({source})
+            WHERE site_id IS NOT NULL GROUP BY site_id ORDER BY time_ns DESC, site_id LIMIT {most}"""
+        )
+        return {item["site_id"]: item["time_ns"] for item in found}
+
     def where(self, alias: str = "e") -> str:
         """SQL condition: the row belongs to the steps in scope (tables with rank and step)."""
         return self.scope.where(alias)

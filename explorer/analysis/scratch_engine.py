@@ -23,14 +23,23 @@ def scratch_engine(
     Temporary tables hide the views of the same name, so the same SQL text reads them here and the views elsewhere.
     """
     reader = engine.reader if ranks is None else engine.reader.of_ranks(ranks)
-    own = Engine(reader, rolled_up=engine.rolled_up)
+    own = Engine(reader, memory_limit=engine.memory_limit, rolled_up=engine.rolled_up, keeps=True)
     try:
         if sum(part.rows for part in reader.parts("events")) <= MOST_EVENTS:
             for name in copied:
-                text = f'SELECT * FROM memory.main."{name}"'
                 with damage_named(own.reader.directory):
-                    own.relations.prepare(text)
-                    own.connection.execute(f'CREATE TEMP TABLE "{name}" AS {text}')
+                    _copy(own, name)
         yield own
     finally:
         own.close()
+
+
+def _copy(own: Engine, name: str) -> None:
+    text = f'SELECT * FROM memory.main."{name}"'
+    own.relations.prepare(text)
+    if name != "events":
+        own.connection.execute(f'CREATE TEMP TABLE "{name}" AS {text}')
+        return
+    # Most events are ops. The others, all in the first of the table's blocks, are found without reading the rest of it.
+    own.connection.execute(f"CREATE TEMP TABLE events AS {text} WHERE category IS DISTINCT FROM 'op'")
+    own.connection.execute(f"INSERT INTO temp.events {text} WHERE category = 'op'")

@@ -248,7 +248,8 @@ def scale(change: Change, selection: Selection, factor: float) -> None:
     """Multiply the selected share of each duration by `factor`."""
 
     def scaled(current: Floats, share: Floats) -> Floats:
-        return current * (1.0 - share * (1.0 - factor))
+        # Where nothing is selected, most often among millions of device events, there is nothing to multiply.
+        return current if not share.any() else current * (1.0 - share * (1.0 - factor))
 
     change.lane = scaled(change.lane, selection.lane)
     change.device = scaled(change.device, selection.event)

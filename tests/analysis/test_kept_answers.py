@@ -29,7 +29,7 @@ def engine(tmp_path: Path) -> Engine:
                 )
             ],
         )  # fmt: skip
-    return Engine(RunReader(writer.directory), threads=1)
+    return Engine(RunReader(writer.directory), threads=1, keeps=True)
 
 
 def test_a_kept_answer_stands_for_its_text_and_the_text_stays_in_the_result(engine: Engine) -> None:
@@ -41,6 +41,15 @@ def test_a_kept_answer_stands_for_its_text_and_the_text_stays_in_the_result(engi
     answer = engine.sql(text)
     assert answer.rows() == [{"total": 52, "n": 2}]
     assert answer.sql == text
+
+
+def test_an_engine_that_stays_open_keeps_nothing(engine: Engine) -> None:
+    open_for_long = Engine(engine.reader, threads=1)
+    inner = open_for_long.keep("SELECT start_ns FROM events")
+    assert open_for_long.sql(f"SELECT count(*) AS n FROM ({inner})").rows() == [{"n": 4}]
+    assert open_for_long.sql(
+        "SELECT count(*) AS n FROM duckdb_tables() WHERE table_name = 'kept_0'"
+    ).rows() == [{"n": 0}]
 
 
 def test_examples_are_looked_up_in_the_order_the_rule_gives_else_by_id(engine: Engine) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from explorer.analysis.critical_path.host_lane import Ints, Pieces, at, fill, innermost, whole
-from explorer.model.vocabulary import DEVICE_WORK
+from explorer.analysis.critical_path.query import statement
+from explorer.model.vocabulary import CATEGORIES, DEVICE_WORK
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,27 +28,8 @@ without workers runs the dataset's own code."""
 CALLS_BACK = ("op",)
 """Host categories that may call user code while they run."""
 
-_EVENTS = """
-SELECT e.event_id, coalesce(e.parent_id, -1) AS parent_id, e.track_id, e.category, e.start_ns,
-       e.start_ns + e.duration_ns AS end_ns, coalesce(e.launch_id, -1) AS launch_id,
-       coalesce(e.op_id, -1) AS op_id, coalesce(e.site_id, 0) AS site_id,
-       t.kind <> 'thread' AS on_device
-FROM events e JOIN tracks t ON t.rank = e.rank AND t.track_id = e.track_id
-WHERE e.rank = ?
-ORDER BY e.start_ns, e.duration_ns DESC, e.event_id
-"""
-
-_STATES = """
-SELECT track_id, start_ns, start_ns + duration_ns AS end_ns, coalesce(site_id, 0) AS site_id
-FROM host_states WHERE rank = ? ORDER BY track_id, start_ns
-"""
-
-_STEPS = "SELECT step, start_ns, start_ns + duration_ns AS end_ns, complete FROM steps WHERE rank = ? ORDER BY start_ns"
-
-_WAITS = """
-SELECT source_id, target_id FROM edges
-WHERE rank = ? AND target_rank = rank AND kind IN ('stream_wait', 'event_wait', 'semaphore', 'data')
-"""
+_SPARSE = 8
+"""Ids spread over more than this many times their number are searched for rather than held in a table."""
 
 
 @dataclass(frozen=True)
@@ -95,24 +78,38 @@ class RankEvents:
 
 def load(engine: Engine, rank: int) -> RankEvents | None:
     """Read one rank. None when it has no events."""
-    rows = engine.sql(_EVENTS, [rank]).arrow()
+    known: Sequence[str] = tuple(CATEGORIES)
+    rows = engine.sql(statement("rank_events"), [list(known), rank]).arrow()
     if not rows.num_rows:
         return None
+    numbers = rows.column("category").to_numpy()
+    if not numbers.all():
+        # A newer writer or another tool may know more categories.
+        known = engine.sql(statement("rank_categories"), [rank]).arrow().column("category").to_pylist()
+        rows = engine.sql(statement("rank_events"), [list(known), rank]).arrow()
+        numbers = rows.column("category").to_numpy()
 
     def ints(name: str) -> Ints:
         return rows.column(name).to_numpy().astype(np.int64, copy=False)
 
-    event_id, start, end, track = ints("event_id"), ints("start_ns"), ints("end_ns"), ints("track_id")
-    category = rows.column("category").to_numpy()
-    on_device = rows.column("on_device").to_numpy().astype(bool)
-    parent, launch = row_numbers(event_id, ints("parent_id")), row_numbers(event_id, ints("launch_id"))
-    states = engine.sql(_STATES, [rank]).arrow()
+    order = by_start(ints("start_ns"), ints("end_ns"), ints("event_id"))
+
+    def ordered(name: str) -> Ints:
+        return ints(name) if order is None else ints(name)[order]
+
+    event_id, start, end, track = (ordered(name) for name in ("event_id", "start_ns", "end_ns", "track_id"))
+    numbers = numbers if order is None else numbers[order]
+    category = np.array(["", *known], dtype=object)[numbers]
+    on_device = ordered("on_device").astype(bool)
+    row_of = RowNumbers(event_id)
+    parent, launch = row_of(ordered("parent_id")), row_of(ordered("launch_id"))
+    states = engine.sql(statement("rank_states"), [rank]).arrow()
     steps = _steps(engine, rank)
     host = ~on_device
     thread = _driving_thread(track, category, start, end, host, launch, states.column("track_id").to_numpy())
-    device = np.flatnonzero(on_device & np.isin(category, DEVICE_WORK))
+    device = np.flatnonzero(on_device & _among(known, DEVICE_WORK)[numbers])
     begin, finish = _span(start[host] if host.any() else start, end[host] if host.any() else end, steps)
-    passive_event = np.isin(category, PASSIVE)
+    passive_event = _among(known, PASSIVE)[numbers]
     lane = _lane(np.flatnonzero(host & (track == thread)), start, end, parent)
     for other in _helper_threads(track, category, host, thread):
         pieces = _lane(np.flatnonzero(host & (track == other)), start, end, parent)
@@ -120,10 +117,12 @@ def load(engine: Engine, rank: int) -> RankEvents | None:
         helper = Pieces(pieces.start[busy], pieces.end[busy], pieces.event[busy])
         lane = fill(lane, helper, passive_event[lane.event])
     sync_call, sync_event = _syncs(np.flatnonzero(host), device, category, start, end, launch)
-    waits = engine.sql(_WAITS, [rank]).arrow()
-    source = row_numbers(event_id, waits.column("source_id").to_numpy().astype(np.int64, copy=False))
-    target = row_numbers(event_id, waits.column("target_id").to_numpy().astype(np.int64, copy=False))
-    known = (source >= 0) & (target >= 0)
+    waits = engine.sql(statement("device_waits"), [rank]).arrow()
+    source, target = (
+        row_of(waits.column(name).to_numpy().astype(np.int64, copy=False))
+        for name in ("source_id", "target_id")
+    )
+    tied = (source >= 0) & (target >= 0)
     return RankEvents(
         rank=rank,
         event_id=event_id,
@@ -132,16 +131,16 @@ def load(engine: Engine, rank: int) -> RankEvents | None:
         end=end,
         parent=parent,
         launch=launch,
-        op=row_numbers(event_id, ints("op_id")),
-        site=ints("site_id"),
+        op=row_of(ordered("op_id")),
+        site=ordered("site_id"),
         track=track,
         device=device,
         lane=whole(lane, begin, finish),
         states=_states(states, thread),
         sync_call=sync_call,
         sync_event=sync_event,
-        wait_source=source[known],
-        wait_target=target[known],
+        wait_source=source[tied],
+        wait_target=target[tied],
         steps=steps,
         begin=begin,
         finish=finish,
@@ -149,14 +148,67 @@ def load(engine: Engine, rank: int) -> RankEvents | None:
     )
 
 
+def by_start(start: Ints, end: Ints, event_id: Ints) -> Ints | None:
+    """Places of events by start, the longest first, then by id; None where they are in this order already."""
+    if _in_order(start, end, event_id):
+        return None
+    # Rows come in a few sorted stretches, which a stable sort only merges.
+    order = np.argsort(start, kind="stable")
+    start, end, event_id = start[order], end[order], event_id[order]
+    if _in_order(start, end, event_id):
+        return order
+    return order[np.lexsort((event_id, -end, start))]
+
+
+def _in_order(start: Ints, end: Ints, event_id: Ints) -> bool:
+    if (start[1:] < start[:-1]).any():
+        return False
+    at = np.flatnonzero(start[1:] == start[:-1])
+    longer = end[at] > end[at + 1]
+    return bool((longer | ((end[at] == end[at + 1]) & (event_id[at] <= event_id[at + 1]))).all())
+
+
+def _among(known: Sequence[str], wanted: Sequence[str]) -> NDArray[np.bool_]:
+    """By number of a category (0: none of those known): whether it is one of these."""
+    return np.array([False, *(name in wanted for name in known)])
+
+
+class RowNumbers:
+    """Row numbers of event ids; of an id that stands twice the first. Ids mostly follow one another, then a table of them
+    all answers at once."""
+
+    def __init__(self, event_id: Ints) -> None:
+        self._ids = event_id
+        self._first, self._table, self._order = 0, None, None
+        if not len(event_id):
+            return
+        first, last = int(event_id.min()), int(event_id.max())
+        if last - first < _SPARSE * len(event_id):
+            self._first = first
+            self._table = np.full(last - first + 1, -1, np.int64)
+            self._table[event_id[::-1] - first] = np.arange(len(event_id) - 1, -1, -1)
+        else:
+            self._order = np.argsort(event_id, kind="stable")
+
+    _table: Ints | None
+    _order: Ints | None
+
+    def __call__(self, wanted: Ints) -> Ints:
+        """-1 where there is none."""
+        if self._table is not None:
+            place = wanted - self._first
+            inside = (place >= 0) & (place < len(self._table))
+            return np.where(inside, self._table[np.where(inside, place, 0)], -1)
+        if self._order is None:
+            return np.full(len(wanted), -1, np.int64)
+        slot = np.searchsorted(self._ids, wanted, sorter=self._order)
+        found = self._order[np.minimum(slot, len(self._ids) - 1)]
+        return np.where(self._ids[found] == wanted, found, -1)
+
+
 def row_numbers(event_id: Ints, wanted: Ints) -> Ints:
     """Row numbers of event ids; -1 where there is none."""
-    if not len(event_id):
-        return np.full(len(wanted), -1, np.int64)
-    order = np.argsort(event_id, kind="stable")
-    slot = np.searchsorted(event_id, wanted, sorter=order)
-    found = order[np.minimum(slot, len(event_id) - 1)]
-    return np.where(event_id[found] == wanted, found, -1)
+    return RowNumbers(event_id)(wanted)
 
 
 def _driving_thread(
@@ -251,7 +303,7 @@ def _syncs(
 
 
 def _steps(engine: Engine, rank: int) -> Steps:
-    rows = engine.sql(_STEPS, [rank]).arrow()
+    rows = engine.sql(statement("rank_steps"), [rank]).arrow()
     number, start, end = (
         rows.column(name).to_numpy().astype(np.int64) for name in ("step", "start_ns", "end_ns")
     )

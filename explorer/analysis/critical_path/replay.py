@@ -56,8 +56,9 @@ class Replay:
         lane, states, steps = events.lane, events.states, events.steps
         self._sync_start, self._sync_end = events.start[events.sync_call], events.end[events.sync_call]
         cuts = (
+            # The lane has no holes: each piece begins where the one before ends.
             lane.start,
-            lane.end,
+            lane.end[-1:],
             states.start,
             states.end,
             steps.start,

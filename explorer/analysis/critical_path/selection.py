@@ -127,15 +127,17 @@ def select_events(replay: Replay, event_ids: Ints) -> Selection:
 
 
 def _with_children(chosen: np.ndarray, events: RankEvents) -> np.ndarray:
+    count = np.count_nonzero(chosen)
     while True:
-        grown = chosen | _holds(chosen, events.parent)
-        if grown.sum() == chosen.sum():
-            return grown
-        chosen = grown
+        chosen = chosen | _holds(chosen, events.parent)
+        before, count = count, np.count_nonzero(chosen)
+        if count == before:
+            return chosen
 
 
 def _holds(chosen: np.ndarray, reference: Ints) -> np.ndarray:
-    return np.asarray((reference >= 0) & chosen[np.maximum(reference, 0)])
+    # -1 is the last one.
+    return np.asarray(np.append(chosen, False)[reference])
 
 
 def _on_device(events: RankEvents) -> np.ndarray:

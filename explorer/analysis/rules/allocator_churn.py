@@ -29,13 +29,11 @@ FROM ({union_ns(calls)})""",
     time_ns = row["time_ns"]
     if time_ns < context.setting(RULE, "churn_share") * context.scope.mean_ns:
         return []
-    lines = context.rows(
-        f"SELECT site_id, (sum(duration_ns) / {context.count})::BIGINT AS time_ns FROM ({calls}) WHERE site_id IS NOT NULL GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 3"
-    )
+    lines = context.costliest_lines(calls)
     return [
         Draft(
             title="Device memory is allocated and freed in each step",
-            line_times_ns={item["site_id"]: item["time_ns"] for item in lines},
+            line_times_ns=lines,
             saving=Saving(low=time_ns // 3, expected=round(0.8 * time_ns), high=time_ns),
             evidence=[evidence],
             advice="Take torch.cuda.empty_cache() out of the loop; against fragmentation set PYTORCH_ALLOC_CONF=expandable_segments:True "

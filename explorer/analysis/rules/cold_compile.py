@@ -27,17 +27,14 @@ def check(context: RuleContext) -> Sequence[Draft]:
     compile_ns = row["compile_ns"]
     if compile_ns < context.setting(RULE, "compile_share") * scope.mean_ns:
         return []
-    lines = context.rows(
-        f"""SELECT site_id, sum(duration_ns)::BIGINT AS time_ns FROM ({compiles}) WHERE site_id IS NOT NULL
-        GROUP BY 1 ORDER BY time_ns DESC, site_id LIMIT 3"""
-    )
-    code = context.code(lines[0]["site_id"]) if lines else ""
+    lines = context.costliest_lines(compiles, steps=1)
+    code = context.code(next(iter(lines), None))
     # Steady steps do not compile: a recording with steps loses nothing but the first, one without is measured with it.
     timed = not scope.all_numbers
     return [
         Draft(
             title="Compilation inside the measured window",
-            line_times_ns={item["site_id"]: item["time_ns"] if timed else 0 for item in lines},
+            line_times_ns=lines if timed else dict.fromkeys(lines, 0),
             saving=Saving(compile_ns // 2, compile_ns, compile_ns) if timed else Saving(0, 0, 0, "none"),
             evidence=[evidence],
             advice=(f"`{code}` runs compiled code for the first time: " if code else "")

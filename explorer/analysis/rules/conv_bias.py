@@ -31,14 +31,12 @@ FROM top_ops o JOIN events e ON e.rank = o.rank AND e.event_id = o.event_id WHER
         f"SELECT count(*) / {context.count} AS convolutions, (coalesce(sum(duration_ns), 0) / {context.count})::BIGINT AS time_ns FROM ({pairs})",
         f"SELECT event_id FROM ({pairs})",
     )
-    lines = context.rows(
-        f"SELECT site_id, (sum(duration_ns) / {context.count})::BIGINT AS time_ns FROM ({pairs}) WHERE site_id IS NOT NULL GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 3"
-    )
+    lines = context.costliest_lines(pairs)
     expected = round(context.setting(RULE, "bias_share") * row["time_ns"])
     return [
         Draft(
             title="Convolution bias before batch norm",
-            line_times_ns={item["site_id"]: item["time_ns"] for item in lines},
+            line_times_ns=lines,
             saving=Saving(low=0, expected=expected, high=3 * expected),
             evidence=[evidence],
             advice="Build these convolutions with bias=False: the batch norm subtracts the mean, bias included.",

@@ -28,16 +28,14 @@ WHERE {context.where("o")} AND o.phase IS DISTINCT FROM 'data' AND o.duration_ns
     time_ns = row["time_ns"]
     if time_ns < context.setting(RULE, "fallback_share") * context.scope.mean_ns:
         return []
-    lines = context.rows(
-        f"SELECT site_id, (sum(duration_ns) / {context.count})::BIGINT AS time_ns FROM ({ops}) WHERE site_id IS NOT NULL GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 3"
-    )
+    lines = context.costliest_lines(ops)
     names = context.rows(
         f"SELECT name FROM ({ops}) GROUP BY name ORDER BY sum(duration_ns) DESC, name LIMIT 3"
     )
     return [
         Draft(
             title="Ops run on the host beside an accelerator",
-            line_times_ns={item["site_id"]: item["time_ns"] for item in lines},
+            line_times_ns=lines,
             saving=Saving(low=time_ns // 3, expected=round(0.8 * time_ns), high=time_ns),
             evidence=[evidence],
             advice=f"Move their inputs to the device ({', '.join(item['name'] for item in names)}): create the tensors there, or call .to(device) once "

@@ -53,16 +53,13 @@ WHERE {context.where("o")} AND o.name LIKE 'autograd::engine::evaluate_function:
     time_ns = row["time_ns"]
     if time_ns < context.setting(RULE, "convolution_share") * context.scope.mean_ns:
         return []
-    lines = context.rows(
-        f"""SELECT site_id, (sum(duration_ns) / {context.count})::BIGINT AS time_ns FROM ({work}) WHERE site_id IS NOT NULL
-        GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 3"""
-    )
+    lines = context.costliest_lines(work)
     gained = context.setting(RULE, "gained_share")
     expected = round(gained * time_ns)
     return [
         Draft(
             title="Convolutions run without cudnn.benchmark",
-            line_times_ns={item["site_id"]: item["time_ns"] for item in lines},
+            line_times_ns=lines,
             saving=Saving(0, expected, 4 * expected),
             evidence=[evidence],
             advice="Set torch.backends.cudnn.benchmark = True before the first step: cuDNN (MIOpen) then times its algorithms once for each "

@@ -31,8 +31,8 @@ def check(context: RuleContext) -> Sequence[Draft] | NotChecked:
     # Where others have the processor, ordinary calls take longer as well.
     times_slower = max(context.setting(RULE, "times_slower"), 2 * context.stretch)
     calls = context.engine.keep(
-        f"""SELECT c.*, p.ordinary_ns FROM ({_calls(context.where())}) c
-JOIN (VALUES {values}) p(name, site_id, ordinary_ns) ON p.name = c.name AND p.site_id = c.site_id"""
+        f"""SELECT c.*, p.ordinary_ns FROM ({_calls(context)}) c
+JOIN (VALUES {values}) p(name, site_id, ordinary_ns) ON p.name = c.name AND p.site_id = c.site_id WHERE {context.where("c")}"""
     )
     # An interruption slows a call now and then; numbers slow the same calls again and again.
     slow = context.engine.keep(
@@ -51,15 +51,12 @@ JOIN (VALUES {values}) p(name, site_id, ordinary_ns) ON p.name = c.name AND p.si
     saved_ns = row["slow_ns"] - row["ordinary_ns"]
     if saved_ns < context.setting(RULE, "slow_share") * context.scope.mean_ns:
         return []
-    lines = context.rows(
-        f"""SELECT site_id, (sum(duration_ns) / {context.count})::BIGINT AS time_ns FROM ({slow}) WHERE site_id IS NOT NULL
-        GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 3"""
-    )
-    code = context.code(lines[0]["site_id"]) if lines else ""
+    lines = context.costliest_lines(slow)
+    code = context.code(next(iter(lines), None))
     return [
         Draft(
             title="Arithmetic on denormal numbers",
-            line_times_ns={item["site_id"]: item["time_ns"] for item in lines},
+            line_times_ns=lines,
             saving=Saving(low=saved_ns // 2, expected=saved_ns, high=row["slow_ns"]),
             evidence=[evidence],
             advice=(f"`{code}` most likely meets" if code else "Some tensors most likely hold")
@@ -77,10 +74,13 @@ JOIN (VALUES {values}) p(name, site_id, ordinary_ns) ON p.name = c.name AND p.si
     ]
 
 
-def _calls(where: str) -> str:
-    return f"""SELECT e.event_id, e.start_ns, e.self_ns AS duration_ns, e.step, e.name, e.shapes, coalesce(k.site_id, e.site_id) AS site_id
+def _calls(context: RuleContext) -> str:
+    """SQL, answered once, for the calls of such arithmetic on the scope's rank."""
+    return context.engine.keep(
+        f"""SELECT e.rank, e.event_id, e.start_ns, e.self_ns AS duration_ns, e.step, e.name, e.shapes, coalesce(k.site_id, e.site_id) AS site_id
 FROM events e LEFT JOIN stacks k ON k.stack_id = e.stack_id AND k.depth = 0
-WHERE {where} AND e.category = 'op' AND e.name IN ({_NAMES})"""
+WHERE e.rank = {context.scope.rank} AND e.category = 'op' AND e.name IN ({_NAMES})"""
+    )
 
 
 def _places(context: RuleContext) -> list[tuple[str, int, int]]:
@@ -88,16 +88,15 @@ def _places(context: RuleContext) -> list[tuple[str, int, int]]:
 
     That is by its size, or as the quick calls of that line where all are of one size. Shapes are recorded in some steps only.
     """
-    all_calls = context.engine.keep(_calls(f"e.rank = {context.scope.rank}"))
     sizes: dict[tuple[str, int], set[int]] = {}
     for row in context.rows(
-        f"SELECT DISTINCT name, site_id, shapes FROM ({all_calls}) WHERE shapes IS NOT NULL AND site_id IS NOT NULL"
+        f"SELECT DISTINCT name, site_id, shapes FROM ({_calls(context)}) WHERE shapes IS NOT NULL AND site_id IS NOT NULL"
     ):
         sizes.setdefault((row["name"], row["site_id"]), set()).add(_elements(row["shapes"]))
     quick = {
         (row["name"], row["site_id"]): row["quick_ns"]
         for row in context.rows(
-            f"""SELECT name, site_id, quantile_cont(duration_ns, 0.1)::BIGINT AS quick_ns FROM ({all_calls})
+            f"""SELECT name, site_id, quantile_cont(duration_ns, 0.1)::BIGINT AS quick_ns FROM ({_calls(context)})
             WHERE site_id IS NOT NULL GROUP BY ALL"""
         )
     }

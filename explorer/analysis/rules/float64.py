@@ -28,11 +28,9 @@ WHERE {context.where()} AND e.category = 'op' AND (e.name, coalesce(e.site_id, 0
     time_ns = row["time_ns"] or 0
     if time_ns < context.setting(RULE, "double_share") * context.scope.mean_ns:
         return []
-    rows = context.rows(
-        f"""SELECT site_id, (sum(self_ns) / {context.count})::BIGINT AS time_ns FROM ({ops}) WHERE site_id <> 0
-        GROUP BY 1 ORDER BY time_ns DESC, site_id LIMIT 5"""
+    lines = context.costliest_lines(
+        f"SELECT site_id, self_ns AS duration_ns FROM ({ops}) WHERE site_id <> 0", most=5
     )
-    lines = {item["site_id"]: item["time_ns"] for item in rows}
     expected = round(context.setting(RULE, "saved_share") * time_ns)
     code = context.code(next(iter(lines), None))
     return [

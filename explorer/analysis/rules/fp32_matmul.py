@@ -31,16 +31,13 @@ WHERE {context.where()} AND e.category = 'kernel' AND regexp_matches(e.name, '{_
     old = [device["name"] for device in devices if _has_no_tensor_cores(str(device["name"] or ""))]
     if old:
         return NotChecked(RULE.name, f"{old[0]} has no tensor cores for fp32 input")
-    lines = context.rows(
-        f"""SELECT site_id, (sum(duration_ns) / {context.count})::BIGINT AS time_ns FROM ({kernels}) WHERE site_id IS NOT NULL
-        GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 5"""
-    )
+    lines = context.costliest_lines(kernels, most=5)
     saved = context.setting(RULE, "saved_share")
     expected = round(saved * time_ns)
     return [
         Draft(
             title="Full fp32 matrix products, tensor cores idle",
-            line_times_ns={item["site_id"]: item["time_ns"] for item in lines},
+            line_times_ns=lines,
             saving=Saving(low=expected // 2, expected=expected, high=round(0.9 * time_ns)),
             evidence=[evidence],
             advice="Allow TF32 with torch.set_float32_matmul_precision('high') (for convolutions torch.backends.cudnn.conv.fp32_precision = 'tf32'), "

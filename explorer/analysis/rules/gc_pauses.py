@@ -29,11 +29,7 @@ FROM ({union_ns(passes)})""",
         return []
     if gc_ns < context.setting(RULE, "gc_share") * context.scope.mean_ns:
         return []
-    rows = context.rows(
-        f"""SELECT site_id, (sum(duration_ns) / {context.count})::BIGINT AS time_ns FROM ({passes}) WHERE site_id IS NOT NULL
-        GROUP BY 1 ORDER BY time_ns DESC, site_id LIMIT 3"""
-    )
-    lines = {item["site_id"]: item["time_ns"] for item in rows}
+    lines = context.costliest_lines(passes)
     code = context.code(next(iter(lines), None))
     if "collect(" in code:
         advice = f"Take `{code}` out of the step: reference counting frees tensors without it."

@@ -34,7 +34,7 @@ GROUP BY ALL HAVING sum(attainable_ns) / sum(time_ns) < {context.setting(RULE, "
     )
     if row["time_ns"] < context.setting(RULE, "slow_share") * context.scope.mean_ns:
         return []
-    lines = _lines(context, work)
+    lines = context.costliest_lines(work)
     kept = min(1.0, float(row["efficiency"]) / reachable)
     saved_ns = round((1 - kept) * row["time_ns"])
     return [
@@ -70,7 +70,7 @@ WHERE family NOT IN {_HEAVY} AND site_id IS NOT NULL AND size_bytes / memory_ban
     )
     if row["time_ns"] < context.setting(RULE, "moving_share") * context.scope.mean_ns:
         return []
-    lines = _lines(context, work)
+    lines = context.costliest_lines(work)
     saved = context.setting(RULE, "fused_share")
     saved_ns = round(saved * row["time_ns"])
     return [
@@ -105,14 +105,6 @@ def _numbers(context: RuleContext, known: str, chosen: str) -> str:
   (coalesce(sum(duration_ns), 0) / {context.count})::BIGINT AS time_ns,
   (SELECT round(sum(attainable_ns) / sum(time_ns), 3) FROM ({known}) SEMI JOIN ({chosen}) USING (name, site_id)) AS efficiency
 FROM ({device_time(context, ops)})"""
-
-
-def _lines(context: RuleContext, work: str) -> dict[int, int]:
-    rows = context.rows(
-        f"""SELECT site_id, (sum(duration_ns) / {context.count})::BIGINT AS time_ns FROM ({work}) WHERE site_id IS NOT NULL
-        GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 3"""
-    )
-    return {row["site_id"]: row["time_ns"] for row in rows}
 
 
 def _at(context: RuleContext, lines: dict[int, int]) -> str:

@@ -67,11 +67,7 @@ WHERE {context.where("o")} AND o.phase = 'backward' AND {context.in_sites("o.sit
         return None
     kept = _kept(context, chosen, len(chains))
     expected = round((1 - kept) * total_ns)
-    lines = context.rows(
-        f"""SELECT site_id, (sum(duration_ns) / {context.count})::BIGINT AS time_ns FROM ({chosen})
-        GROUP BY 1 ORDER BY time_ns DESC, site_id LIMIT 4"""
-    )
-    times = {item["site_id"]: item["time_ns"] for item in lines}
+    times = context.costliest_lines(chosen, most=4)
     code = context.code(next(iter(times), None))
     return Draft(
         title=f"Unfused pointwise ops in {place}",

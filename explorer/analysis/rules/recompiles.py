@@ -35,15 +35,11 @@ def check(context: RuleContext) -> Sequence[Draft]:
     if row["compiling_steps"] < context.setting(RULE, "steps"):
         return []
     compile_ns = min(row["compile_ns"], context.scope.mean_ns)
-    rows = context.rows(
-        f"""SELECT site_id, (sum(duration_ns) / {steps})::BIGINT AS time_ns FROM ({compiles}) WHERE site_id IS NOT NULL
-        GROUP BY 1 ORDER BY time_ns DESC, site_id LIMIT 3"""
-    )
-    lines = {item["site_id"]: item["time_ns"] for item in rows}
+    lines = context.costliest_lines(compiles, steps=steps)
     code = context.code(next(iter(lines), None))
     reasons = context.rows(
         f"""SELECT json_extract_string(e.attributes, '$.recompile_reason') AS reason FROM events e
-        WHERE e.event_id IN (SELECT event_id FROM ({compiles})) AND reason IS NOT NULL LIMIT 1"""
+        WHERE e.event_id IN (SELECT event_id FROM ({compiles})) AND reason IS NOT NULL ORDER BY e.start_ns, e.event_id LIMIT 1"""
     )
     return [
         Draft(

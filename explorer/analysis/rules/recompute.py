@@ -46,11 +46,7 @@ FROM ({again})""",
     again_ns = row["again_ns"]
     if again_ns < context.setting(RULE, "again_share") * context.scope.mean_ns:
         return []
-    rows = context.rows(
-        f"""SELECT site_id, (sum(duration_ns) / {context.count})::BIGINT AS time_ns FROM ({again}) WHERE site_id IS NOT NULL
-        GROUP BY 1 ORDER BY time_ns DESC, site_id LIMIT 3"""
-    )
-    lines = {item["site_id"]: item["time_ns"] for item in rows}
+    lines = context.costliest_lines(again)
     code = context.code(next(iter(lines), None))
     return [
         Draft(

@@ -31,9 +31,7 @@ WHERE {context.where("o")} AND o.duration_ns >= {context.setting(RULE, "parallel
     time_ns = row["time_ns"]
     if time_ns < context.setting(RULE, "parallel_share") * context.scope.mean_ns:
         return []
-    rows = context.rows(
-        f"SELECT site_id, (sum(duration_ns) / {context.count})::BIGINT AS time_ns FROM ({ops}) WHERE site_id IS NOT NULL GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 3"
-    )
+    lines = context.costliest_lines(ops)
     # At the end of each loop the op waits until every thread has had its turn on a core.
     waiting_ns = row["loops"] * (threads - cores) * context.setting(RULE, "turn_ns")
     expected = round(min(waiting_ns, context.setting(RULE, "most_share") * time_ns))
@@ -42,7 +40,7 @@ WHERE {context.where("o")} AND o.duration_ns >= {context.setting(RULE, "parallel
             title="More compute threads than cores",
             line_times_ns={
                 **dict.fromkeys(_setting_lines(context), 0),
-                **{item["site_id"]: item["time_ns"] for item in rows},
+                **lines,
             },
             saving=Saving(low=expected // 2, expected=expected, high=min(time_ns, 2 * expected)),
             evidence=[evidence],

@@ -100,14 +100,11 @@ WHERE {context.where()} AND t.kind <> 'thread' AND e.category = 'kernel'"""
         or idle_ns < context.setting(RULE, "loop_share") * context.scope.mean_ns
     ):
         return []
-    lines = context.rows(
-        f"""SELECT site_id, (sum(duration_ns) / {context.count})::BIGINT AS time_ns FROM ({tiny}) WHERE site_id IS NOT NULL
-        GROUP BY 1 ORDER BY time_ns DESC, site_id LIMIT 5"""
-    )
+    lines = context.costliest_lines(tiny, most=5)
     return [
         Draft(
             title="Launch-bound: many tiny kernels",
-            line_times_ns={item["site_id"]: item["time_ns"] for item in lines},
+            line_times_ns=lines,
             saving=Saving(low=idle_ns // 3, expected=round(0.7 * idle_ns), high=idle_ns),
             evidence=[evidence],
             advice="Fuse or replay them: torch.compile(mode='reduce-overhead'), CUDA graphs, fused or foreach optimizers, larger batches.",

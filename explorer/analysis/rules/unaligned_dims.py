@@ -39,14 +39,12 @@ WHERE {context.where()} AND e.category = 'op' AND {context.in_texts("e.name", _P
     time_ns = row["time_ns"]
     if time_ns < context.setting(RULE, "product_share") * context.scope.mean_ns:
         return []
-    lines = context.rows(
-        f"SELECT site_id, (sum(duration_ns) / {context.count})::BIGINT AS time_ns FROM ({work}) WHERE site_id IS NOT NULL GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 5"
-    )
+    lines = context.costliest_lines(work, most=5)
     expected = round(context.setting(RULE, "saved_share") * time_ns)
     return [
         Draft(
             title="Matrix dimensions do not fit the tensor cores",
-            line_times_ns={item["site_id"]: item["time_ns"] for item in lines},
+            line_times_ns=lines,
             saving=Saving(low=0, expected=expected, high=2 * expected),
             evidence=[evidence],
             advice=f"Pad the odd dimension to a multiple of {multiple} (vocabulary, hidden size, batch): shapes such as {odd[0]['shapes'][:80]}.",

@@ -32,11 +32,7 @@ WHERE {context.where()} AND e.category = 'op' AND e.name = 'aten::add_' AND p.na
     time_ns = row["fill_ns"] + row["add_ns"]
     if time_ns < context.setting(RULE, "fill_share") * context.scope.mean_ns:
         return []
-    lines = context.rows(
-        f"""SELECT site_id, (sum(duration_ns) / {context.count})::BIGINT AS time_ns FROM ({fills}) WHERE site_id IS NOT NULL
-        GROUP BY 1 ORDER BY time_ns DESC, site_id LIMIT 3"""
-    )
-    times = {item["site_id"]: item["time_ns"] for item in lines}
+    times = context.costliest_lines(fills)
     return [
         Draft(
             title="Gradients are zeroed, not dropped",

@@ -42,14 +42,14 @@ states AS (
   GROUP BY ALL
 ),
 op_time AS (
-  SELECT e.rank, e.step, e.track_id, coalesce(k.site_id, e.site_id) AS site_id,
-    count(*) AS ops,
-    count(t.event_id) AS top_ops,
-    coalesce(sum(t.duration_ns), 0)::BIGINT AS op_ns
-  FROM events e
-  LEFT JOIN top_ops t ON t.rank = e.rank AND t.event_id = e.event_id
-  LEFT JOIN stacks k ON k.stack_id = e.stack_id AND k.depth = 0
+  SELECT e.rank, e.step, e.track_id, coalesce(k.site_id, e.site_id) AS site_id, count(*) AS ops
+  FROM events e LEFT JOIN stacks k ON k.stack_id = e.stack_id AND k.depth = 0
   WHERE e.category = 'op' AND (e.step IS NOT NULL OR e.rank NOT IN (SELECT rank FROM steps))
+  GROUP BY ALL
+),
+top_time AS (
+  SELECT t.rank, t.step, t.track_id, t.executing_site_id AS site_id, count(*) AS top_ops, sum(t.duration_ns)::BIGINT AS op_ns
+  FROM top_ops t WHERE t.step IS NOT NULL OR t.rank NOT IN (SELECT rank FROM steps)
   GROUP BY ALL
 )
 SELECT rank, step, track_id, site_id,
@@ -62,6 +62,8 @@ SELECT rank, step, track_id, site_id,
 FROM (
   SELECT rank, step, track_id, site_id, visits, host_ns, NULL AS op_ns, NULL AS top_ops, NULL AS ops FROM states
   UNION ALL
-  SELECT rank, step, track_id, site_id, NULL, NULL, op_ns, top_ops, ops FROM op_time
+  SELECT rank, step, track_id, site_id, NULL, NULL, NULL, NULL, ops FROM op_time
+  UNION ALL
+  SELECT rank, step, track_id, site_id, NULL, NULL, op_ns, top_ops, NULL FROM top_time
 )
 GROUP BY rank, step, track_id, site_id
