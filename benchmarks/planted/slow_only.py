@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
+from typing import TypeVar
+
+_Node = TypeVar("_Node", bound=ast.AST)
 
 SWITCH = "slow"
 """The parameter, variable or attribute of a program that chooses its version."""
@@ -20,10 +23,11 @@ if __name__ == '__main__':
 
 @dataclass(frozen=True)
 class SlowProgram:
-    """`text` of the file, and the lines in it that stand for the marked ones."""
+    """`text` of the file, the lines in it that stand for the marked ones, and those that the repair changes."""
 
     text: str
     lines: tuple[int, ...]
+    repaired: tuple[int, ...]
 
 
 def slow_only(source: str, fault_lines: tuple[int, ...], *, steps: int, threads: int = 1) -> SlowProgram:
@@ -37,12 +41,16 @@ def slow_only(source: str, fault_lines: tuple[int, ...], *, steps: int, threads:
     ast.fix_missing_locations(tree)
     text = ast.unparse(tree) + "\n"
     # Parsed again the tree is the same one, with the lines of the new text.
-    lines = {
-        new.lineno
+    pairs = [
+        (old, new.lineno)
         for old, new in zip(ast.walk(tree), ast.walk(ast.parse(text)), strict=True)
-        if getattr(old, "lineno", None) in fault_lines
-    }
-    return SlowProgram(text + _DRIVER.format(steps=steps, threads=threads), tuple(sorted(lines)))
+        if isinstance(new, ast.stmt | ast.expr)
+    ]
+    return SlowProgram(
+        text + _DRIVER.format(steps=steps, threads=threads),
+        tuple(sorted({line for old, line in pairs if getattr(old, "lineno", None) in fault_lines})),
+        tuple(sorted({line for old, line in pairs if getattr(old, "is_chosen", False)})),
+    )
 
 
 class _SlowVersion(ast.NodeTransformer):
@@ -67,28 +75,38 @@ class _SlowVersion(ast.NodeTransformer):
         return None if _is_switch(node.targets[0]) else self.generic_visit(node)
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
-        return ast.copy_location(ast.Constant(True), node) if _is_switch(node) else node
+        return _chosen(ast.copy_location(ast.Constant(True), node)) if _is_switch(node) else node
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
-        return ast.copy_location(ast.Constant(True), node) if _is_switch(node) else self.generic_visit(node)
+        if _is_switch(node):
+            return _chosen(ast.copy_location(ast.Constant(True), node))
+        return self.generic_visit(node)
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
         self.generic_visit(node)
         if isinstance(node.op, ast.Not) and isinstance(node.operand, ast.Constant):
-            return ast.copy_location(ast.Constant(not node.operand.value), node)
+            return _chosen(ast.copy_location(ast.Constant(not node.operand.value), node))
         return node
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
         self.generic_visit(node)
         if isinstance(node.test, ast.Constant):
-            return node.body if node.test.value else node.orelse
+            return _chosen(node.body if node.test.value else node.orelse)
         return node
 
     def visit_If(self, node: ast.If) -> ast.AST | list[ast.stmt]:
         self.generic_visit(node)
         if isinstance(node.test, ast.Constant):
-            return node.body if node.test.value else node.orelse
+            return [_chosen(child) for child in (node.body if node.test.value else node.orelse)]
         return node
+
+
+def _chosen(node: _Node) -> _Node:
+    """The node, marked with all in it as what the repaired version has otherwise."""
+    for inside in ast.walk(node):
+        if isinstance(inside, ast.stmt | ast.expr):
+            inside.is_chosen = True  # type: ignore[union-attr]
+    return node
 
 
 def _is_switch(node: ast.AST) -> bool:

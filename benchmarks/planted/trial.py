@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.planted.cases import Case, planted_cases
-from benchmarks.planted.slow_only import slow_only
+from benchmarks.planted.slow_only import SlowProgram, slow_only
 
 COUNT, STEPS, SEED = 10, 12, 20261130
 CHARACTERS_PER_TOKEN = 4
@@ -70,13 +70,19 @@ def prepare(runs: Path, key: Path, seed: int) -> None:
             check=True,
             env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.getcwd()},
         )
-        answers[str(number)] = _answer(case, program.lines)
+        answers[str(number)] = _answer(case, program)
         print(f"{number}: recorded {directory / 'run'}")
     key.write_text(json.dumps(answers, indent=1), encoding="utf-8")
 
 
-def _answer(case: Case, lines: tuple[int, ...]) -> dict[str, Any]:
-    return {"program": case.name, "kinds": list(case.kinds), "file": "train.py", "lines": list(lines)}
+def _answer(case: Case, program: SlowProgram) -> dict[str, Any]:
+    return {
+        "program": case.name,
+        "kinds": list(case.kinds),
+        "file": "train.py",
+        "lines": list(program.lines),
+        "repaired": list(program.repaired),
+    }
 
 
 def _kinds() -> str:
@@ -110,24 +116,27 @@ async def _session(directory: Path, what: str, arguments: list[str]) -> str:
 
 def score(answers: dict[str, dict[str, Any]], key: Path, runs: Path) -> str:
     """Which faults and lines were named, and at what cost."""
-    rows, faults, lines = [], 0, 0
+    rows, faults, marked, changed = [], 0, 0, 0
     expected = json.loads(key.read_text(encoding="utf-8"))
     for number, right in expected.items():
         answer = answers.get(number, {})
         fault = answer.get("kind") in right["kinds"]
-        line = (
-            os.path.basename(str(answer.get("file"))) == right["file"]
-            and answer.get("line") in right["lines"]
-        )
-        faults, lines = faults + fault, lines + line
+        line = answer.get("line") if os.path.basename(str(answer.get("file"))) == right["file"] else None
+        at_mark, at_change = line in right["lines"], line in (*right["lines"], *right["repaired"])
+        faults, marked, changed = faults + fault, marked + at_mark, changed + at_change
         calls = _calls(runs / number / "session.jsonl")
         tokens = sum(len(call["answer"]) for call in calls) // CHARACTERS_PER_TOKEN
         rows.append(
-            f"{number:>2} {right['program']:26} fault {'yes' if fault else 'NO':4} line {'yes' if line else 'NO':4}"
+            f"{number:>2} {right['program']:26} fault {'yes' if fault else 'NO':4} line {'yes' if at_mark else 'to change' if at_change else 'NO':9}"
             f" {len(calls)} calls, {tokens} tokens: {answer.get('kind')} at line {answer.get('line')}"
-            f" (planted: {', '.join(right['kinds'])} at {right['lines']})"
+            f" (planted: {', '.join(right['kinds'])} at {right['lines']}, the repair changes {right['repaired']})"
         )
-    return "\n".join([*rows, f"fault {faults} of {len(expected)}, line {lines} of {len(expected)}"])
+    return "\n".join(
+        [
+            *rows,
+            f"fault {faults} of {len(expected)}, marked line {marked}, marked line or one that the repair changes {changed}",
+        ]
+    )
 
 
 def transcript(directory: Path) -> str:

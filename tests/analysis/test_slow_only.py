@@ -80,6 +80,9 @@ def test_the_repaired_branch_and_all_that_only_it_used_are_gone() -> None:
     assert [EXPECTED.splitlines()[line - 1].strip() for line in found.lines] == [
         "return [row / row.norm() for row in x]"
     ]
+    assert [EXPECTED.splitlines()[line - 1].strip() for line in found.repaired] == [
+        "y = layer.forward(torch.ones(4, 3))"
+    ]
 
 
 @pytest.mark.parametrize("case", planted_cases(), ids=lambda case: case.name)
@@ -94,7 +97,13 @@ def test_no_planted_program_gives_itself_away(case: Case) -> None:
 def test_a_trial_is_scored_by_kind_and_line(tmp_path: Path) -> None:
     key = tmp_path / "key.json"
     rows = {
-        number: {"program": "a", "kinds": ["row_loop"], "file": "train.py", "lines": [7, 8]}
+        number: {
+            "program": "a",
+            "kinds": ["row_loop"],
+            "file": "train.py",
+            "lines": [7, 8],
+            "repaired": [8, 9],
+        }
         for number in ("1", "2", "3")
     }
     key.write_text(json.dumps(rows))
@@ -107,4 +116,6 @@ def test_a_trial_is_scored_by_kind_and_line(tmp_path: Path) -> None:
     }
     text = score(answers, key, tmp_path)
     assert "1 calls, 20 tokens" in text.splitlines()[0]
-    assert text.splitlines()[-1] == "fault 2 of 3, line 1 of 3"
+    assert text.splitlines()[-1] == (
+        "fault 2 of 3, marked line 1, marked line or one that the repair changes 2"
+    )

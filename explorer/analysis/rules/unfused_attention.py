@@ -74,9 +74,10 @@ WHERE {context.where("o")} AND o.phase = 'backward' AND {context.in_sites("o.sit
 def _draft(context: RuleContext, chosen: str, steps: int, place: str) -> Draft | None:
     on_device = "kernels" in context.has
     work = device_time(context, chosen) if on_device else chosen
+    where = ", backward ops included" if context.holds("phase = 'backward'") else ""
     evidence, row = context.evidence(
         "{ops} ops per step of matmul, softmax, matmul take {time_ns} per step"
-        + (" on the device." if on_device else ", backward ops included."),
+        + (" on the device." if on_device else f"{where}."),
         f"SELECT count(*) / {steps} AS ops, (coalesce(sum(duration_ns), 0) / {steps})::BIGINT AS time_ns FROM ({work})",
         work,
     )
