@@ -31,7 +31,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from explorer import neuron_profile
-from explorer.collectors.lines import settrace_recorder
+from explorer.collectors.lines import budget
 from explorer.store.reader import RunReader
 
 _FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
@@ -66,7 +66,7 @@ def measure(name: str, make: Callable[[], Callable[[], None]], steps: int) -> di
     step = make()
     step()
     # The truth itself makes thousands of Python calls a step, from which recording would back off.
-    settrace_recorder.CALL_NS = settrace_recorder.RECORD_NS = 0
+    budget.SHARE = 1000.0
     truth = Truth()
     with tempfile.TemporaryDirectory() as folder:
         with (

@@ -1,4 +1,4 @@
-"""When lines are recorded again after a hot loop switched them off: soon, and later where it did not last."""
+"""When lines are recorded again after hot code switched them off: soon, and later where it did not last."""
 
 from __future__ import annotations
 
@@ -9,17 +9,12 @@ import time
 from explorer.collectors.capture.main_thread_call import MainThreadCall
 from explorer.collectors.capture.windows import Windows
 
-HOT_LINES_SECONDS = 0.003
-HOT_LINES_GROWTH = 1.5
-"""The first wait after the lines of one code object switched recording off, and how each next one grows while that code
-still runs: what comes after it is not missed for longer than half of what it took. Taking recording up costs nothing
-then: its next line switches it off again."""
-
-TAKE_UP_SECONDS = 0.02
-"""The first wait after too many calls switched it off (each try traces thousands of them), unless a step ends before."""
-
-LONGEST_WAIT_SECONDS = 1.0
-"""The same where taking it up did not last: the wait doubles up to this."""
+FIRST_WAIT_SECONDS = 0.003
+WAIT_GROWTH = 1.5
+LONGEST_WAIT_SECONDS = 0.02
+"""The first wait, how each next one grows while the hot code still runs, and the longest: what comes after hot code in the
+same function is not missed for longer. What comes after the function ended is not missed at all, where the recorder sees
+that end."""
 
 
 class LineTakeUp:
@@ -27,7 +22,7 @@ class LineTakeUp:
 
     def __init__(self, windows: Windows) -> None:
         self._windows = windows
-        self._wait_seconds = TAKE_UP_SECONDS
+        self._wait_seconds = FIRST_WAIT_SECONDS
         self._taken_up = 0.0
         self._soon = MainThreadCall(self._take_up)
 
@@ -44,13 +39,12 @@ class LineTakeUp:
         self._soon.forget()
 
     def _switched_off(self) -> None:
-        if not self._by_calls():
-            self._wait_seconds = HOT_LINES_SECONDS
-            self._soon.after(self._wait_seconds)
-            return
         lasted = time.monotonic() - self._taken_up
-        short = lasted < 5 * self._wait_seconds
-        self._wait_seconds = min(2 * self._wait_seconds, LONGEST_WAIT_SECONDS) if short else TAKE_UP_SECONDS
+        self._next(grow=lasted < self._wait_seconds)
+
+    def _next(self, *, grow: bool) -> None:
+        longer = min(WAIT_GROWTH * self._wait_seconds, LONGEST_WAIT_SECONDS)
+        self._wait_seconds = longer if grow else FIRST_WAIT_SECONDS
         self._soon.after(self._wait_seconds)
 
     def _take_up(self) -> None:
@@ -59,10 +53,4 @@ class LineTakeUp:
             if windows.recorder.take_up(sys._getframe(2)):
                 self._taken_up = time.monotonic()
             else:
-                growth = 2 if self._by_calls() else HOT_LINES_GROWTH
-                self._wait_seconds = min(growth * self._wait_seconds, LONGEST_WAIT_SECONDS)
-                self._soon.after(self._wait_seconds)
-
-    def _by_calls(self) -> bool:
-        recorder = self._windows.recorder
-        return recorder is None or recorder.off_by_calls
+                self._next(grow=True)

@@ -20,7 +20,9 @@ class MainThreadCall:
     def __init__(self, action: Callable[[], None]) -> None:
         self._action = action
         self._timer: threading.Timer | None = None
-        self._lock = threading.Lock()
+        self._arranged = False
+        # The main thread may be called here while it is in here.
+        self._lock = threading.RLock()
         self._stopped = False
         # Kept alive as long as the interpreter may call it.
         self._pending: Any = _CALLBACK(self._run)
@@ -28,13 +30,19 @@ class MainThreadCall:
     def after(self, seconds: float) -> None:
         """Arrange the call; does nothing while one is arranged already."""
         with self._lock:
-            if self._timer is not None or self._stopped:
+            if self._arranged or self._stopped:
                 return
+            self._arranged = True
             timer = threading.Timer(seconds, self._fire)
             timer.name = "neuron-explorer-timer"
             timer.daemon = True
             self._timer = timer
             timer.start()
+
+    def now(self) -> None:
+        """Have it called at the main thread's next opportunity."""
+        if not self._stopped:
+            ctypes.pythonapi.Py_AddPendingCall(self._pending, None)
 
     def stop(self) -> None:
         """No call after this one returns, except one that is already pending, which does nothing."""
@@ -46,13 +54,14 @@ class MainThreadCall:
 
     def forget(self) -> None:
         """In a forked child: the timer's thread does not exist here."""
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._stopped = True
         self._timer = None
 
     def _fire(self) -> None:
         with self._lock:
             self._timer = None
+            self._arranged = False
             if self._stopped:
                 return
         ctypes.pythonapi.Py_AddPendingCall(self._pending, None)

@@ -47,7 +47,19 @@ _MODEL_OPS = frozenset(
         "einsum",
     ]
 )
-"""Ops that only a model runs: without gradients they mean evaluation, where an in-place update means bookkeeping."""
+"""Ops that only a model runs: without gradients they mean evaluation."""
+
+_READ_OUT = frozenset(
+    "aten::" + name for name in ("item", "_local_scalar_dense", "is_nonzero", "equal", "allclose", "nonzero")
+)
+"""Ops that bring a value to Python: a loss to be printed, a metric."""
+
+
+def _updates(name: str) -> bool:
+    """Whether an op changes tensors in place: after a backward pass that is bookkeeping of the optimizer (clipping, EMA)."""
+    return name.startswith(("aten::_foreach_", "aten::_amp_")) or (
+        name.endswith("_") and name != "aten::detach_"
+    )
 
 
 def phases_of(
@@ -59,13 +71,20 @@ def phases_of(
     depths: list[npt.NDArray[np.intp]],
     sequences: I64,
     in_backward: Bools,
+    before: dict[int, int] | None = None,
 ) -> npt.NDArray[np.int8]:
     """Index into PHASE_NAMES for each row; rows sorted by (track, start).
 
     Optimizer ranges are named by torch (`Optimizer.step#`, `Optimizer.zero_grad#`); the backward pass is what the
     autograd engine evaluates; data is the DataLoader's range. Of the rest, ops that autograd numbered ran with
-    gradients on and are forward. A run of ops it did not number is evaluation where it holds a model's op; after the
-    backward pass it is part of the optimizer phase (gradient clipping, EMA, schedulers); else it is forward.
+    gradients on and are forward. Of a run of ops that it did not number:
+    - after the backward pass or the optimizer, all up to the next optimizer range, or else up to the last op that updates
+      tensors in place before a model's op, is part of the optimizer phase (gradient clipping, EMA, schedulers);
+    - what is left is evaluation from there on where it holds a model's op;
+    - else it builds what the next forward pass takes, and is forward, after what reads values out (a loss, a metric), which
+      is other; where nothing came before it is forward as a whole.
+
+    `before`: by track, the phase that the window before ended with; updated to what this one ends with.
     """
     phase = np.full(len(names), -1, dtype=np.int8)
     is_op = categories.where(lambda category: category == "op")
@@ -77,7 +96,9 @@ def phases_of(
         take = (phase[rows] < 0) & (above >= OPTIMIZER)
         phase[rows[take]] = above[take]
     enclosing = enclosing_ops(parents, depths, is_op)
-    _top_ops(phase, names, tracks, starts, np.sort(starts[in_backward]), enclosing, sequences, is_op)
+    backward_starts = np.sort(starts[in_backward])
+    before = before if before is not None else {}
+    _top_ops(phase, names, tracks, starts, backward_starts, enclosing, sequences, is_op, before)
     for rows in depths[1:]:
         above = phase[enclosing[rows]]
         take = (phase[rows] < 0) & is_op[rows] & (enclosing[rows] >= 0)
@@ -95,6 +116,7 @@ def _top_ops(
     enclosing: I64,
     sequences: I64,
     is_op: Bools,
+    carried: dict[int, int],
 ) -> None:
     """Phase of the ops that no other op encloses, run by run. `backward_starts`: of all threads, since a device's
     backward pass runs on one of autograd's own."""
@@ -102,7 +124,6 @@ def _top_ops(
     counts = is_op | names.where(lambda name: name.startswith("Optimizer."))
     top = np.flatnonzero(counts & (enclosing < 0))
     run: list[int] = []
-    holds_model_op = False
     before, last_ns = FORWARD, 0
     track = -1
 
@@ -110,31 +131,56 @@ def _top_ops(
         low, high = np.searchsorted(backward_starts, (since_ns, until_ns))
         return bool(high > low)
 
-    def close() -> None:
-        nonlocal run, holds_model_op
+    def close(following: int = OTHER) -> None:
+        nonlocal run
         if run:
-            if holds_model_op:
-                phase[run] = EVALUATION
-            else:
-                phase[run] = OPTIMIZER if before in (BACKWARD, OPTIMIZER) else FORWARD
-            run, holds_model_op = [], False
+            _run(phase, names, run, before, following)
+            run = []
 
     for row in top.tolist():
         if tracks[row] != track:
             close()
-            track, before, last_ns = tracks[row], FORWARD, int(starts[row])
+            if track >= 0:
+                carried[track] = before
+            track, last_ns = int(tracks[row]), int(starts[row])
+            before = carried.get(track, FORWARD)
         if before == FORWARD and ran_backward(last_ns, int(starts[row])):
             close()
             before = BACKWARD
         last_ns = int(starts[row])
         known = int(phase[row])
         if known >= 0:
-            close()
+            close(known)
             before = known
         elif sequences[row] >= 0 or names[row].startswith(("Torch-Compiled Region", "CompiledFunction")):
-            close()
+            close(FORWARD)
             phase[row] = before = FORWARD
         else:
             run.append(row)
-            holds_model_op = holds_model_op or names[row] in _MODEL_OPS
     close()
+    if track >= 0:
+        carried[track] = before
+
+
+def _run(phase: npt.NDArray[np.int8], names: CodedNames, run: list[int], before: int, following: int) -> None:
+    """Phases of one run of ops that autograd did not number, between two phases."""
+    model = next((at for at, row in enumerate(run) if names[row] in _MODEL_OPS), None)
+    updated = 0
+    if before in (BACKWARD, OPTIMIZER):
+        if following == OPTIMIZER and model is None:
+            updated = len(run)
+        else:
+            # What updates after a model's op belongs to the model (running statistics, a cache).
+            early = run if model is None else run[:model]
+            updated = 1 + max((at for at, row in enumerate(early) if _updates(names[row])), default=-1)
+    phase[run[:updated]] = OPTIMIZER
+    rest = run[updated:]
+    if model is not None:
+        phase[rest] = EVALUATION
+    elif before not in (BACKWARD, OPTIMIZER):
+        phase[rest] = FORWARD
+    else:
+        read = 1 + max((at for at, row in enumerate(rest) if names[row] in _READ_OUT), default=-1)
+        phase[rest[:read]] = OTHER
+        # At the end of a window nobody knows what follows: most likely the next step's forward pass.
+        phase[rest[read:]] = FORWARD

@@ -9,7 +9,18 @@ from typing import Any
 from explorer.collectors.capture.calibration import measure_op_ns, measure_tracing, recorder_name
 from explorer.collectors.capture.kineto_window import make_profiler
 from explorer.collectors.capture.settings import CaptureSettings
+from explorer.collectors.lines.budget import CALL_NS, RECORD_NS
 from explorer.collectors.lines.records import LineRecorder
+
+_LINE_NS = 238
+"""What `line_ns` is where a call and a record cost what `budget` says."""
+
+
+def costs_here(cost: dict[str, Any]) -> tuple[float, float]:
+    """Nanoseconds of a traced call and of a record in this process, by the account that `recording_cost` gives."""
+    # A busy machine makes a measurement longer, hardly shorter; neither may make recording stop or run wild.
+    slower = min(4.0, max(0.7, cost.get("line_ns", _LINE_NS) / _LINE_NS))
+    return CALL_NS * slower, RECORD_NS * slower
 
 
 def recording_cost(

@@ -6,6 +6,7 @@ import threading
 
 from explorer.collectors.capture.coverage import Coverage
 from explorer.collectors.capture.dimensions import Dimensions
+from explorer.collectors.capture.earlier_window import EarlierWindow
 from explorer.collectors.capture.graph_replays import GraphReplays
 from explorer.collectors.capture.host_event import HostEvent
 from explorer.collectors.capture.host_states import HostStates
@@ -47,6 +48,7 @@ class RunTables:
         self.loader_rows = LoaderRows()
         self.next_event = 0
         self._graphs = GraphReplays()
+        self._earlier = EarlierWindow()
         self._carried: dict[int, int] = {}
         self._written: list[tuple[int, int]] = []
         """Times that windows covered."""
@@ -95,6 +97,8 @@ class RunTables:
             self._side.collectives,
             self._side.flights,
             self._graphs,
+            self._earlier,
+            mid_step=self._steps.open is not None,
         )
         writer = self.writer
         if modules := self.modules.take(built.modules):

@@ -18,7 +18,8 @@ from explorer.collectors.capture.host_info import clock_sample, device_rows, git
 from explorer.collectors.capture.line_source import make_line_recorder, stacks_can_serve
 from explorer.collectors.capture.line_take_up import LineTakeUp
 from explorer.collectors.capture.process_rank import world_size
-from explorer.collectors.capture.recording_cost import recording_cost
+from explorer.collectors.capture.python_watch import PythonWatch
+from explorer.collectors.capture.recording_cost import costs_here, recording_cost
 from explorer.collectors.capture.run_tables import RunTables
 from explorer.collectors.capture.secrets import mask_secrets
 from explorer.collectors.capture.settings import CaptureSettings
@@ -46,6 +47,7 @@ class Session:
         )
         self._step_ends = StepEnds(self.windows, self.steps, self._is_ours)
         self._take_up = LineTakeUp(self.windows)
+        self._python_watch = PythonWatch(self.windows)
         self._termination = Termination(self.stop)
         self._cost: dict[str, Any] = {}
         self._clock: list[dict[str, int]] = []
@@ -84,7 +86,10 @@ class Session:
             if windows.recorder is None and stacks_can_serve():
                 windows.stacks = ProfilerStacks(self.tables.user_code, self.tables.dimensions.qualified_name)
                 self.tables.dimensions.from_stacks = True
+            if windows.recorder is not None:
+                windows.recorder.costs = costs_here(self._cost)
         self._take_up.start()
+        self._python_watch.start()
         windows.running = True
         self.side.start()
         self._step_ends.start(lines=settings.lines)
@@ -126,6 +131,7 @@ class Session:
         self._step_ends.stop()
         self._termination.stop()
         self._take_up.stop()
+        self._python_watch.stop()
 
     def forget_in_child(self) -> None:
         """In a forked child: drop everything, write nothing."""
@@ -135,6 +141,7 @@ class Session:
         self._step_ends.stop()
         self._termination.forget()
         self._take_up.forget()
+        self._python_watch.forget()
 
     def abandon(self) -> None:
         """In a process that turns out to be another capture's DataLoader worker: end and write nothing."""

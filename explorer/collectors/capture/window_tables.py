@@ -20,6 +20,7 @@ from explorer.collectors.capture.compiled_modules import Traced
 from explorer.collectors.capture.compiled_rows import compiled_rows
 from explorer.collectors.capture.coverage import Coverage
 from explorer.collectors.capture.dimensions import Dimensions
+from explorer.collectors.capture.earlier_window import EarlierWindow
 from explorer.collectors.capture.flight_entries import FlightEntries
 from explorer.collectors.capture.forward_backward import follow_to_own_line, resolve_forward
 from explorer.collectors.capture.graph_replays import GraphReplays, Node, launch_kind
@@ -69,8 +70,11 @@ def build_window(
     collectives: CollectiveRecorder | None = None,
     flights: FlightEntries | None = None,
     replays: GraphReplays | None = None,
+    earlier: EarlierWindow | None = None,
+    mid_step: bool = False,
 ) -> WindowTables:
-    """All tables of one window."""
+    """All tables of one window. `mid_step`: it ends in the middle of a step; `earlier` knows what such windows had before."""
+    earlier = earlier if earlier is not None else EarlierWindow()
     metadata = parse_metadata(raw.metadata)
     raw_names = CodedNames.of(raw.names)
     is_memory = raw_names.where(lambda name: name == MEMORY_NAME)
@@ -120,7 +124,9 @@ def build_window(
         flow_types=flow_types,
         flow_starts=flow_starts,
     )
-    phase = phases_of(names, categories, track, starts, parents, depths, sequences, in_backward)
+    phase = phases_of(
+        names, categories, track, starts, parents, depths, sequences, in_backward, earlier.phases
+    )
 
     # Lines: what each thread was executing when the event began.
     node = np.zeros(total, dtype=np.int64)
@@ -156,6 +162,11 @@ def build_window(
     module = module[lines_of]
     attribution = np.where(inherits, _FORWARD, attribution)
     recomputed = _recomputed(site, in_backward, own_code, sequences)
+    before = earlier.forward_ops(names, track, parents, depths, sequences, in_backward & ~own_code, forward)
+    for row, known in before.items():
+        if known.site:
+            site[row], module[row], attribution[row] = known.site, known.module, _FORWARD
+            is_coarse[row], is_guess[row] = known.is_coarse, known.is_guess
 
     shares: list[tuple[int, int, float]] = []
     shared = np.zeros(total, dtype=bool)
@@ -240,6 +251,14 @@ def build_window(
     event_id = np.empty(total, dtype=np.int64)
     event_id[by_time] = first_event_id + np.arange(total)
 
+    numbered = np.flatnonzero((sequences >= 0) & (forward_threads == 0) & ~in_backward & ~on_device)
+    numbered = numbered[np.argsort(starts[numbered], kind="stable")]
+    known_of = [values[numbered] for values in (event_id, site, module, is_coarse, is_guess)]
+    earlier.keep(numbered, sequences, known_of, mid_step=mid_step)
+    forward_id = np.where(forward >= 0, event_id[np.maximum(forward, 0)] if total else forward, -1)
+    for row, known in before.items():
+        forward_id[row] = known.event_id
+
     def ids_of(rows: I64) -> pa.Array:
         return _nullable(event_id[np.maximum(rows, 0)] if total else rows, rows < 0)
 
@@ -266,7 +285,7 @@ def build_window(
             "correlation_id": _nullable(correlation, ~has_correlation(categories, on_device, correlation)),
             "launch_id": ids_of(launch),
             "op_id": ids_of(op),
-            "forward_id": ids_of(forward),
+            "forward_id": _nullable(forward_id, forward_id < 0),
             "site_id": _nullable(site, site == 0),
             "stack_id": _nullable(stack, stack == 0),
             "attribution": _words(attribution, _ATTRIBUTIONS),

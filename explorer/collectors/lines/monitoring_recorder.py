@@ -14,15 +14,16 @@ from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import Any
 
+from explorer.collectors.lines.budget import CALL_NS, CREDIT_NS, RECORD_NS, SHARE
 from explorer.collectors.lines.records import CLEAR, COARSE, LOST, POP, ThreadRecords
 from explorer.collectors.lines.user_code import SKIP, UserCode, being_imported
 
 LINE_BUDGET = 20_000
 """Line events of one code object per window before its lines are given up."""
 
-CALL_CHUNK = 20_000
-RECORD_NS = 300
-"""Rough cost of one record; when records make up more than a third of a chunk, recording pauses."""
+CALLS = 500
+SLICE = 1_000
+"""Calls, and lines of one code object, between two looks at what recording has taken."""
 
 TOOL_NAME = "neuron_profile"
 
@@ -55,9 +56,12 @@ class MonitoringRecorder:
         self.hot: dict[CodeType, int] = {}
         self.switched_off = 0
         self.on_switched_off: Callable[[], None] | None = None
-        self.off_by_calls = True
-        """Lines of hot code switch off that code alone here"""
+        self.costs: tuple[float, float] = (CALL_NS, RECORD_NS)
+        """Nanoseconds of a traced call and of a record"""
         self.displaced = 0
+        self._credit_ns = float(CREDIT_NS)
+        self._seen_ns = time.process_time_ns()
+        self._mark = 0
         self._module_call = module_call
         self._module_key = module_key
         self._tool: int | None = None
@@ -197,9 +201,7 @@ class MonitoringRecorder:
         lines_at = self._lines_at
         module_call = self._module_call
         self._local_events = local = events.LINE | events.PY_RETURN | events.PY_YIELD
-        calls = CALL_CHUNK
-        chunk_start = clock()
-        mark = 0
+        calls = CALLS
 
         def known(code: CodeType) -> bool:
             if id(code) in codes:
@@ -210,22 +212,15 @@ class MonitoringRecorder:
             monitoring.set_local_events(tool, code, local)
             return True
 
-        def too_hot() -> bool:
-            nonlocal calls, chunk_start, mark
-            now = clock()
-            calls = CALL_CHUNK
-            busy, chunk_start = now - chunk_start, now
-            made = sum(len(thread.records) for thread in self._threads) // 2
-            new, mark = made - mark, made
-            if 3 * max(new, 0) * RECORD_NS <= busy:
-                return False
-            self.switched_off += 1
-            for thread in self._threads:
-                thread.records.extend((now, LOST))
-            self._switch_off()
-            if self.on_switched_off is not None:
-                self.on_switched_off()
-            return True
+        def look() -> None:
+            if self._on and not self._may_go_on():
+                self.switched_off += 1
+                now = clock()
+                for thread in self._threads:
+                    thread.records.extend((now, LOST))
+                self._switch_off()
+                if self.on_switched_off is not None:
+                    self.on_switched_off()
 
         def start(code: CodeType, offset: int) -> Any:
             nonlocal calls
@@ -239,7 +234,8 @@ class MonitoringRecorder:
             append(code)
             calls -= 1
             if calls < 0:
-                too_hot()
+                calls = CALLS
+                look()
             return None
 
         def resume(code: CodeType, offset: int) -> Any:
@@ -294,6 +290,8 @@ class MonitoringRecorder:
                 append(clock())
                 append(COARSE)
                 return disable
+            if count % SLICE == 0:
+                look()
             return None
 
         self._line = line
@@ -307,7 +305,21 @@ class MonitoringRecorder:
             events.LINE: line,
         }
 
+    def _may_go_on(self) -> bool:
+        """Whether recording has taken no more of the process's time than it may, all threads together."""
+        now_ns = time.process_time_ns()
+        made = sum(len(thread.records) for thread in self._threads) // 2
+        # `take` empties the lists meanwhile.
+        new, self._mark = made - self._mark if made >= self._mark else made, made
+        earned_ns = SHARE * (now_ns - self._seen_ns)
+        self._seen_ns = now_ns
+        self._credit_ns = min(CREDIT_NS, self._credit_ns + earned_ns) - new * self.costs[1]
+        return self._credit_ns >= 0
+
     # -- windows
+
+    def tick(self, frame: FrameType) -> None:
+        """Library code costs nothing here, whatever it does."""
 
     def mute(self) -> bool:
         """Library code costs nothing here: there is nothing to spare."""
@@ -325,8 +337,10 @@ class MonitoringRecorder:
         self._switch_on(frame)
 
     def take_up(self, frame: FrameType | None, at_step: bool = False) -> bool:
-        """Record again where a hot loop had switched recording off."""
+        """Record again where that had been switched off, unless it has to rest longer."""
         if self._tool is not None and not self._on:
+            if not self._may_go_on():
+                return False
             self._switch_on(frame)
         return True
 

@@ -20,6 +20,10 @@ LOST = -2
 """Payload: recording of this thread was switched off (back-off). LOST - n says that of the frames running then the
 outermost n were still running when recording was taken up: until then, the innermost of those is known, coarsely."""
 
+LIKELY = -1_000_000_000
+"""Payload: LIKELY - line says that the innermost frame called a library at this line, in which recording was switched off:
+until more is known that is the line, unless the library called code of the program again."""
+
 SAME_MODULE = -3
 """Module payload: the call of a module that is nobody's (a compiled graph) began; the innermost one stays what it was."""
 
@@ -30,7 +34,7 @@ SKIPPED_CHUNK = 8
 @dataclass(slots=True)
 class ThreadRecords:
     """Records of one thread. `records` alternates time_ns and payload: a code object (frame entered), a line number
-    from 1 (line of the innermost frame), POP, COARSE, CLEAR or LOST. `modules` alternates time_ns and the key of the
+    from 1 (line of the innermost frame), POP, COARSE, CLEAR, LOST - n or LIKELY - line. `modules` alternates time_ns and the key of the
     nn.Module whose call began (from 1), SAME_MODULE, 0 where the innermost call ended, or CLEAR. `skipped` holds the time of
     every SKIPPED_CHUNKth call that was traced but not recorded."""
 
@@ -50,8 +54,8 @@ class LineRecorder(Protocol):
     hot: dict[CodeType, int]
     switched_off: int
     on_switched_off: Callable[[], None] | None
-    off_by_calls: bool
-    """Whether calls too many to trace switched recording off last, not the lines of one code object."""
+    costs: tuple[float, float]
+    """Nanoseconds of a traced call and of a record on this machine."""
     displaced: int
     """How often another tracer took over while recording."""
     base_code: CodeType | None
@@ -74,6 +78,9 @@ class LineRecorder(Protocol):
 
     def take_up(self, frame: Any, at_step: bool = False) -> bool:
         """Record again on this thread where a hot loop had switched recording off; False while it still runs."""
+
+    def tick(self, frame: Any) -> None:
+        """This thread runs Python code, with `frame` the innermost, and has done so for a while."""
 
     def mute(self) -> bool:
         """Library code that calls no user code begins on this thread; True where that saves anything."""

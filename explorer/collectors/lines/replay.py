@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from types import CodeType
 from typing import TYPE_CHECKING
 
-from explorer.collectors.lines.records import CLEAR, COARSE, LOST, SAME_MODULE, ThreadRecords
+from explorer.collectors.lines.records import CLEAR, COARSE, LIKELY, LOST, SAME_MODULE, ThreadRecords
 
 if TYPE_CHECKING:
     import numpy as np
@@ -132,6 +132,16 @@ class Replay:
                 if payload == CLEAR:
                     stack.clear()
                     top, node = None, ROOT
+                elif payload <= LIKELY:
+                    if top is not None:
+                        line = LIKELY - payload
+                        found = top.lines.get(-line)
+                        node = (
+                            found
+                            if found is not None
+                            else add(top.lines, top.parent, top.code, line, guess=True)
+                        )
+                        top.node = node
                 elif payload <= LOST:
                     del stack[LOST - payload :]
                     top = stack[-1] if stack else None

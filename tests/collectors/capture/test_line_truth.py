@@ -24,10 +24,10 @@ ROOT = str(Path(__file__).resolve().parents[3]) + os.sep
 @pytest.fixture(autouse=True)
 def no_back_off(monkeypatch: pytest.MonkeyPatch) -> None:
     """The truth is asked in Python, thousands of calls for a few ops: recording would rightly back off from that."""
-    from explorer.collectors.lines import settrace_recorder
+    from explorer.collectors.lines import budget
 
-    monkeypatch.setattr(settrace_recorder, "CALL_NS", 0)
-    monkeypatch.setattr(settrace_recorder, "RECORD_NS", 0)
+    monkeypatch.setattr(budget, "SHARE", 1000.0)
+    monkeypatch.setattr(budget, "OTHERS_SHARE", 1000.0)
 
 
 def is_user(file: str) -> bool:

@@ -51,3 +51,23 @@ def test_every_probe_agrees_with_the_interpreter(version: str, method: str) -> N
     assert result["method"] == f"sys.{method}"
     assert result["wrong"] == []
     assert result["probes"] > 200
+
+
+@pytest.mark.parametrize(
+    ("version", "method"), [("3.11", "settrace"), ("3.12", "monitoring"), ("3.13", "monitoring")]
+)
+def test_recording_rests_when_it_has_taken_its_share(version: str, method: str) -> None:
+    done = subprocess.run(
+        [interpreter(version), str(CHECK.with_name("check_back_off.py")), method],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert result["switched_off"] == 1
+    assert result["refused"]
+    assert result["taken_up"]
+    assert result["after"] > 0
+    assert 0 < result["looping"] < result["made"] / 3
