@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import importlib
 import itertools
 import os
 import shutil
-import threading
 import time
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
@@ -16,6 +14,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from explorer.collectors.claimed_folder import scratch_path
+from explorer.collectors.file_digest import FileDigest
 from explorer.collectors.input_files import Inputs, find_inputs
 from explorer.collectors.new_run import finished_ranks, new_run, url_of
 from explorer.collectors.options import DEFAULTS, ImportOptions, Progress
@@ -381,7 +380,7 @@ def _import_one(
 
         options = replace(options, progress=inner)
     writer = RunWriter(url_of(building), rank=item.rank)
-    digest = _Digest(item.origin if item.said == "merged file" else source.path)
+    digest = FileDigest(item.origin if item.said == "merged file" else source.path)
     try:
         item.importer.import_source(source, writer, options)
         _join(item, writer, report)
@@ -469,24 +468,6 @@ def _forget(building: Location, rank: int) -> None:
 
 def _shown(source: Source) -> str:
     return source.path if source.member is None else f"{source.path}:{source.member}"
-
-
-class _Digest:
-    """SHA-256 of a file, computed beside the import."""
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-        self._value: str | None = None
-        self._thread = threading.Thread(target=self._compute, daemon=True)
-        self._thread.start()
-
-    def _compute(self) -> None:
-        with contextlib.suppress(OSError), open(self._path, "rb") as file:
-            self._value = hashlib.file_digest(file, "sha256").hexdigest()
-
-    def join(self) -> str | None:
-        self._thread.join()
-        return self._value
 
 
 def cached_run(
