@@ -31,7 +31,7 @@ def command(
     """
     from explorer.analysis.trace_rows import step_window
     from explorer.cli.output import chosen, cut, note_cut, print_json
-    from explorer.cli.reading import place
+    from explorer.cli.reading import named, place
     from explorer.cli.source_run import open_source
     from explorer.cli.table import Column, print_table
 
@@ -104,7 +104,7 @@ def command(
     )
     print()
     print_table(
-        [{**row, "where": place(row), "code": row["code"] or row["function"]} for row in shown],
+        [{**row, "where": place(row), "code": row["code"] or named(row["function"])} for row in shown],
         [
             *rank_column,
             Column("share", "share", "share"),

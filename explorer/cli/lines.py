@@ -38,7 +38,7 @@ def command(
     executing the line itself. The shares are parts of all device time and of all host time. A line and the
     comprehensions and lambdas on it are one row; --by site tells them apart.
     """
-    from explorer.cli.reading import place, read
+    from explorer.cli.reading import named, place, read
     from explorer.cli.table import Column
 
     columns = (
@@ -66,7 +66,7 @@ def command(
         shown=lambda row: {
             **row,
             "where": place(row),
-            "code": row["code"] or (f"{row['function']}()" if row["function"] else ""),
+            "code": row["code"] or named(row["function"]),
         },
         empty="No source lines were recorded; --all also shows lines of libraries.",
         note=_as_recorded,

@@ -95,3 +95,8 @@ def place(row: Mapping[str, Any]) -> str | None:
     if not row.get("file"):
         return None
     return f"{row['file']}:{row['line']}" if row["line"] else str(row["file"])
+
+
+def named(function: str | None) -> str:
+    """A function where there is no code to show: `main()`; `<module>` is none to call."""
+    return f"{function}()" if function and not function.endswith(">") else function or ""

@@ -18,6 +18,7 @@ PIPED_WIDTH = 120
 """Width where there is no terminal and COLUMNS is not set."""
 
 _GAP = 2
+_NAMES = ("rank", "step")
 _MIN_FLEX = 16
 
 
@@ -105,7 +106,7 @@ def print_table(
     shown = [
         i
         for i, c in enumerate(columns)
-        if keep_empty or c.priority == 0 or any(row.get(c.key) for row in rows)
+        if keep_empty or c.priority == 0 or any(_holds(row.get(c.key), c) for row in rows)
     ]
     widths = fitted(
         {i: max([units.width(columns[i].title), *(units.width(row[i]) for row in cells)]) for i in shown},
@@ -121,6 +122,11 @@ def print_table(
             line.append(_pad(row[i], columns[i], width), style=columns[i].style)
         line.rstrip()
         to.print(line, no_wrap=True, overflow="crop")
+
+
+def _holds(value: Any, column: Column) -> bool:
+    """Whether a value says anything: a number of 0 does not, but rank 0 and step 0 are names."""
+    return value is not None if column.key in _NAMES else bool(value)
 
 
 def fitted(widths: Mapping[int, int], columns: Sequence[Column], available: int) -> dict[int, int]:

@@ -14,6 +14,7 @@ import pytest
 from explorer.analysis.rule import NEEDS
 from explorer.analysis.run import open_run
 from explorer.cli import main as cli
+from explorer.cli.reading import named
 from explorer.model.finding import Findings, NotChecked, Saving
 from tests.analysis.hand_built import event, make_run
 from tests.cli.small_run import MS, write_small_run
@@ -81,6 +82,20 @@ def test_lines(run: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert out.splitlines()[3].split() == [
         "0.0", "%", "0", "40.0", "%", "8.00", "ms", "8.00", "ms", "8.00", "ms", "0", "0", "2", "train.py:7", "slow(loss)",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("function", "shown"),
+    [
+        ("main", "main()"),
+        ("<module>", "<module>"),
+        ("f.<locals>.<lambda>", "f.<locals>.<lambda>"),
+        ("", ""),
+        (None, ""),
+    ],
+)
+def test_a_function_stands_for_missing_code(function: str | None, shown: str) -> None:
+    assert named(function) == shown
 
 
 def test_limit_is_said(run: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -78,3 +78,17 @@ def test_hanging_text_is_aligned() -> None:
     stream = io.StringIO()
     print_hanging("ab  ", "one two three four five six", to=Console(file=stream, width=24))
     assert stream.getvalue() == "ab  one two three four\n    five six\n"
+
+
+def test_rank_zero_and_step_zero_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    columns = [
+        Column("rank", "Rank", "number", 3),
+        Column("step", "Step", "number", 2),
+        Column("ops", "Ops", "number", 1),
+    ]
+    print_table([{"rank": 0, "step": 0, "ops": 0}, {"rank": 0, "step": None, "ops": 0}], columns)
+    assert [line.split() for line in capsys.readouterr().out.splitlines()] == [
+        ["Rank", "Step"],
+        ["0", "0"],
+        ["0"],
+    ]
