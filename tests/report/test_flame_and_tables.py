@@ -84,7 +84,7 @@ def test_labels():
 
 
 def test_tables_as_csv_and_parquet(sample, tmp_path):
-    lines = sample.lines().rows()
+    lines = sample.lines("site").rows()
     assert write_table(sample, "lines", tmp_path / "x.csv", "csv") == len(lines)
     with open(tmp_path / "x.csv", newline="") as file:
         rows = list(csv.DictReader(file))
