@@ -40,7 +40,9 @@ Column: TypeAlias = Values | StoredColumn
 
 
 def store_column(values: Values, folder: str, name: str) -> StoredColumn:
-    """Write a column to the scratch folder."""
+    """Write a column to the scratch folder; one that is mapped from there stays as it is."""
+    if isinstance(values, np.memmap) and values.nbytes == os.path.getsize(str(values.filename)):
+        return StoredColumn(str(values.filename), values.dtype.str, len(values))
     path = os.path.join(folder, f"{name}.column")
     np.ascontiguousarray(values).tofile(path)
     return StoredColumn(path, values.dtype.str, len(values))

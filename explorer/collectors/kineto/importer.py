@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import os
+
+import numpy as np
+
 from explorer.collectors.kineto.collecting import collect
+from explorer.collectors.kineto.events import Events
 from explorer.collectors.kineto.health import tell_events, tell_source
+from explorer.collectors.kineto.light import Sparse
 from explorer.collectors.kineto.lines import find_lines
-from explorer.collectors.kineto.linking import link_events
+from explorer.collectors.kineto.linking import Links, link_events
 from explorer.collectors.kineto.memory import link_memory
 from explorer.collectors.kineto.rank import rank_of
 from explorer.collectors.kineto.reading import Reader
@@ -19,6 +25,8 @@ from explorer.model.errors import InputError
 from explorer.store.writer import RunWriter
 
 NAME = "kineto"
+_MOST_THREADS = 4
+"""Tracks that are nested at once: each takes some 40 bytes per event meanwhile."""
 _KEYS = (b'"traceEvents"', b'"deviceProperties"', b'"schemaVersion"', b'"distributedInfo"')
 
 
@@ -39,6 +47,7 @@ def import_source(source: Source, writer: RunWriter, options: ImportOptions) -> 
     """Read one trace into the writer's rank. Raises InputError when it is no trace or holds nothing readable."""
     text = TraceText(source.blocks(), reopen=source.blocks_from if source.container == "plain" else None)
     spool = Spool()
+    threads = min(options.processes or os.cpu_count() or 1, _MOST_THREADS)
     try:
         with Reader(source, options) as reader:
             light = reader.read(text, spool)
@@ -47,8 +56,12 @@ def import_source(source: Source, writer: RunWriter, options: ImportOptions) -> 
                 raise InputError("no event in it can be read.", "The file may be cut off or no trace.")
             found = collect(light, text.top_level)
             light.forget()
+            found.events.row = spool.mapped("row", found.events.row)
+            light.track = spool.mapped("track", light.track)
             release_memory()
-            links = link_events(found.events, found.halves)
+            links = link_events(found.events, found.halves, threads)
+            _map_columns(spool, found.events, links)
+            release_memory()
             lines = find_lines(
                 found.events,
                 links,
@@ -77,4 +90,15 @@ def import_source(source: Source, writer: RunWriter, options: ImportOptions) -> 
             "container": source.container,
             "rows": counts["source_total"],
         }
+    )
+
+
+def _map_columns(spool: Spool, events: Events, links: Links) -> None:
+    """Leave to the scratch folder what finding lines hardly needs."""
+    for column in ("start", "duration"):
+        setattr(events, column, spool.mapped(column, getattr(events, column)))
+    for column in ("own", "step", "phase", "order"):
+        setattr(links, column, spool.mapped(column, getattr(links, column)))
+    events.external = events.sequence = events.forward_thread = Sparse(
+        np.empty(0, np.int64), np.empty(0, np.int64)
     )

@@ -54,7 +54,7 @@ class Links:
     """Whether the source marks no steps, so that they were found by its optimizer"""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Halves:
     """Halves of flow arrows: `key` numbers (category, id) pairs; `category` is a position in `categories`, the source's."""
 
@@ -65,16 +65,23 @@ class Halves:
     category: npt.NDArray[np.int32]
     categories: list[str]
 
+    def forget(self) -> None:
+        """Drop all numbers."""
+        self.key = self.track = self.instant = np.empty(0, np.int64)
+        self.is_source = np.empty(0, bool)
+        self.category = np.empty(0, np.int32)
 
-def link_events(events: Events, halves: Halves) -> Links:
-    """Resolve everything the source expresses by numbers and by time."""
+
+def link_events(events: Events, halves: Halves, threads: int = 1) -> Links:
+    """Resolve everything the source expresses by numbers and by time. `halves` is empty afterwards."""
     tie = np.array([TIE_ORDER.get(c, 3) for c in events.categories], np.int8)[events.category]
-    nested = nest(events.nest, events.start, events.duration, tie)
+    nested = nest(events.nest, events.start, events.duration, tie, threads)
     parent = nested.parent
     del tie
 
     is_op = ~events.on_device & events.category_in("op", "collective", "data")
     arrows = _arrows(events, halves, nested.order)
+    halves.forget()
     launch = _launches(events, arrows)
     op = _ops(events, parent, launch, is_op, arrows)
     forward = _forwards(events, parent, is_op, arrows)

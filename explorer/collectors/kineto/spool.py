@@ -54,6 +54,12 @@ class Spool:
             self._folder = scratch_folder()
         return os.path.join(self._folder.path, f"{number}.arrow")
 
+    def mapped(self, name: str, values: Values) -> Values:
+        """The same column where the chunks are: what of it was read, the system can take the memory of back."""
+        if self._folder is None or not len(values):
+            return values
+        return store_column(values, self._folder.path, name).open()
+
     def keep(self, columns: dict[str, Values]) -> dict[str, Column]:
         """Move columns of the whole trace to where the chunks are."""
         if self._folder is None:
