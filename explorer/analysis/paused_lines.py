@@ -8,7 +8,8 @@ from explorer.analysis.rule_context import RuleContext
 def pauses(context: RuleContext) -> str:
     """SQL for what the main thread did while line recording was paused: (start_ns, end_ns, site_id, caller_site_id).
 
-    Known until recording is taken up is a caller, by its `def` line; `site_id` is the line that was seen last, in hot code.
+    Known until recording is taken up is the hot function or a caller, by its `def` line; `site_id` is the line that was seen
+    last, in hot code.
     """
     rank, track = context.scope.rank, context.main_track
     return context.engine.keep(
@@ -17,7 +18,7 @@ FROM (SELECT *, lag(site_id) OVER w AS before_site_id, lag(stack_id) OVER w AS b
     lag(start_ns + duration_ns) OVER w AS before_end_ns
   FROM host_states WHERE rank = {rank} AND track_id = {track} WINDOW w AS (ORDER BY start_ns)) h
 JOIN sites g ON g.site_id = h.site_id AND regexp_matches(g.code, '^(async )?def ')
-JOIN sites f ON f.site_id = h.before_site_id AND (f.file, f.function) <> (g.file, g.function) AND NOT regexp_matches(f.code, '^(async )?def ')
+JOIN sites f ON f.site_id = h.before_site_id AND NOT regexp_matches(f.code, '^(async )?def ')
 -- Entering a function shows its first line too; there the function is not on the stack before.
 WHERE h.before_end_ns = h.start_ns AND EXISTS (SELECT 1 FROM stacks k JOIN sites c ON c.site_id = k.site_id
   WHERE k.stack_id = h.before_stack_id AND (c.file, c.function) = (g.file, g.function))"""

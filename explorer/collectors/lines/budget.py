@@ -30,7 +30,7 @@ at takes two to four times as long."""
 SLOW_CALL_NS = 6_000
 """At most so much of it is charged for one call: longer ones spend their time in compiled code, which tracing spares."""
 
-TICK_NS = 25_000_000
+TICK_NS = 60_000_000
 """At most so much time is judged by where a thread is found at one moment."""
 
 

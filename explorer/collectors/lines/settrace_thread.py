@@ -35,7 +35,11 @@ FEW_CALLS = 100
 """The same after a rest that ended while recording had taken more than its share."""
 
 WORTH_NS = 200_000
-"""Rests shorter than this (processor time) are not worth their own cost: the next one ends with a caller."""
+"""Rests shorter than this (processor time) are not worth their own cost: later ones end with a caller."""
+
+SHORT_OF_ONE = 2
+SHORT_IN_A_ROW = 6
+"""After so many too short rests of the same code, or of whatever code in a row, one caller further out."""
 
 
 _LOOPING = frozenset(dis.opmap[name] for name in ("JUMP_BACKWARD", "RESUME"))
@@ -66,6 +70,7 @@ class TracedThread:
         self._library: tuple[CodeType, int] | None = None
         """Of a rest in a library: the code that was called, and the frame that called it, by its identity."""
         self._short: dict[CodeType, int] = {}
+        self._short_in_a_row = 0
         self._lost: tuple[int, list[tuple[int, CodeType]]] | None = None
         self._depth = 0
         self._make()
@@ -280,7 +285,9 @@ class TracedThread:
 
     def _end_to_wait_for(self, frame: FrameType) -> FrameType | None:
         """The frame whose end ends the rest: this one, or a caller where such rests were too short."""
-        outwards = self._short.get(frame.f_code, 0) // 2
+        outwards = max(
+            self._short.get(frame.f_code, 0) // SHORT_OF_ONE, self._short_in_a_row // SHORT_IN_A_ROW
+        )
         end: FrameType | None = frame
         while end is not None and end.f_code is not self._recorder.base_code:
             if can_be_watched(end):
@@ -355,8 +362,11 @@ class TracedThread:
             self.busy = False
             return
         self.budget.charge()
-        if self.budget.seen_ns - self._off_ns < WORTH_NS and self._key is not None:
+        if self.budget.seen_ns - self._off_ns >= WORTH_NS:
+            self._short_in_a_row = 0
+        elif self._key is not None:
             self._short[self._key] = self._short.get(self._key, 0) + 1
+            self._short_in_a_row += 1
         if here is None:
             self.busy = False
             return
