@@ -2,16 +2,21 @@
 
     python -m benchmarks.import_speed /tmp/big.json [--peer-python /path/to/venv/bin/python] [--repeat 3]
     python -m benchmarks.import_speed --quick
+    python -m benchmarks.import_speed --large
 
 Readers: `import` (neuron-explorer to a fully linked run in Parquet), `json` (json.loads alone), `orjson` (orjson.loads
-alone), `hta` (HolisticTraceAnalysis, parse_traces of one rank). Peers run in the interpreter given by --peer-python and are
+alone), `hta` (HolisticTraceAnalysis, parse_traces of one rank), `tracelens` (AMD's TraceLens, TreePerfAnalyzer.from_file:
+its linked tree). Peers run in the interpreter given by --peer-python and are
 left out where it lacks them. Per reader: wall seconds, processor seconds of all its processes, peak memory (sum of the
 proportional set sizes), events per wall second and per processor second. On a busy machine compare processor seconds; the
 single-process peers' wall and processor seconds are the same on an idle one.
 
 Make the input with benchmarks/build_big_trace.py. `--quick` does all of it by itself: builds a 130 MB trace and, from the
 package index, an environment with the peers (both kept in the temporary folder for the next time), measures each reader
-once, and prints a Markdown table. Where the peers cannot be installed, json.loads is the measure.
+once, and prints a Markdown table. Where the peers cannot be installed, json.loads is the measure. `--large` does the same with
+a 500 MB trace, and imports one of 2 GB: under six minutes on two idle cores, with 3 GB of room in the temporary folder.
+AMD's TraceLens is in no package index (what bears its name there is something else): install it from its repository into the
+environment of --peer-python, or it is left out.
 """
 
 from __future__ import annotations
@@ -39,13 +44,21 @@ PEERS = {
         "trace.parse_traces(max_ranks=1, use_multiprocessing=False)\n"
         "print(len(trace.get_trace(0)))"
     ),
+    "tracelens": (
+        "import sys\n"
+        "from TraceLens.TreePerf import TreePerfAnalyzer\n"
+        "print(len(TreePerfAnalyzer.from_file(sys.argv[1]).tree.events))"
+    ),
 }
+LARGE_BYTES = (500_000_000, 2_000_000_000)
+LONGEST_S = 90
+"""A reader that takes longer is stopped, and said to."""
 KEPT = Path(tempfile.gettempdir()) / "neuron-explorer-benchmarks"
-MODULES = {"json": "json", "orjson": "orjson", "hta": "hta"}
+MODULES = {"json": "json", "orjson": "orjson", "hta": "hta", "tracelens": "TraceLens.TreePerf"}
 
 
-def measure(command: list[str]) -> dict[str, Any]:
-    """Run a command and watch it and its children."""
+def measure(command: list[str], longest_s: float = float("inf")) -> dict[str, Any]:
+    """Run a command and watch it and its children; one that takes longer than `longest_s` is stopped."""
     began = time.perf_counter()
     process = psutil.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     peak = 0
@@ -60,7 +73,10 @@ def measure(command: list[str]) -> dict[str, Any]:
             except psutil.Error:
                 continue
         peak = max(peak, memory)
-        time.sleep(0.2)
+        if time.perf_counter() - began > longest_s:
+            for member in [*_children(process), process]:
+                member.kill()
+        time.sleep(0.1)
     wall = time.perf_counter() - began
     errors = process.stderr.read().decode()[-400:] if process.stderr else ""
     return {
@@ -89,16 +105,27 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("trace", type=Path, nargs="?")
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--peer-python", default=sys.executable)
+    parser.add_argument("--large", action="store_true")
+    parser.add_argument("--peer-python")
     parser.add_argument("--repeat", type=int, default=1)
     parser.add_argument("--only", nargs="*", default=["import", *PEERS])
     chosen = parser.parse_args()
     if chosen.quick:
-        print(markdown(compare(quick_trace(), peers_python(), ["import", *PEERS], 1)))
+        python = chosen.peer_python or peers_python()
+        print(markdown(compare(built_trace(), python, ["import", *PEERS], 1)))
+        return
+    if chosen.large:
+        python = chosen.peer_python or peers_python()
+        print(markdown(compare(built_trace(LARGE_BYTES[0]), python, ["import", *PEERS], 1)), flush=True)
+        print("\n" + markdown(compare(built_trace(LARGE_BYTES[1]), python, ["import"], 1)))
         return
     if chosen.trace is None:
-        parser.error("name a trace, or give --quick")
-    print(json.dumps(compare(chosen.trace, chosen.peer_python, chosen.only, chosen.repeat), indent=1))
+        parser.error("name a trace, or give --quick or --large")
+    print(
+        json.dumps(
+            compare(chosen.trace, chosen.peer_python or sys.executable, chosen.only, chosen.repeat), indent=1
+        )
+    )
 
 
 def compare(trace: Path, peer_python: str, readers: list[str], repeat: int) -> dict[str, Any]:
@@ -132,8 +159,10 @@ def compare(trace: Path, peer_python: str, readers: list[str], repeat: int) -> d
                 probe = [peer_python, "-c", f"import {MODULES[reader]}"]
                 if subprocess.run(probe, capture_output=True).returncode:
                     break
-                runs.append(measure([peer_python, "-c", PEERS[reader], str(trace.resolve())]))
-        if runs:
+                runs.append(measure([peer_python, "-c", PEERS[reader], str(trace.resolve())], LONGEST_S))
+        if runs and runs[-1]["returncode"] not in (0, 4):
+            print(f"{reader} failed or took longer than {LONGEST_S} s: {runs[-1]}", file=sys.stderr)
+        elif runs:
             best = min(runs, key=lambda run: run["cpu_s"])
             best["runs"] = len(runs)
             results[reader] = best
@@ -150,8 +179,8 @@ def compare(trace: Path, peer_python: str, readers: list[str], repeat: int) -> d
     }
 
 
-def quick_trace(size_bytes: int = 130_000_000) -> Path:
-    """The trace of --quick; built once."""
+def built_trace(size_bytes: int = 130_000_000) -> Path:
+    """A trace built from real ones, once."""
     from benchmarks.build_big_trace import DEFAULT_TRACES, build
 
     path = KEPT / f"built-{size_bytes}.json"
@@ -175,7 +204,7 @@ def peers_python() -> str:
             )
             wanted = ["HolisticTraceAnalysis", "orjson"]
             install = [str(python), "-m", "pip", "install", "-q", *wanted]
-            subprocess.run(install, check=True, capture_output=True, timeout=120)
+            subprocess.run(install, check=True, capture_output=True, timeout=300)
         return str(python)
     except (OSError, subprocess.SubprocessError):
         shutil.rmtree(folder, ignore_errors=True)
@@ -185,7 +214,7 @@ def peers_python() -> str:
 def markdown(document: dict[str, Any]) -> str:
     """The comparison as a table; ratios are those of events per second to HTA's loader, or json.loads without it."""
     readers = document["readers"]
-    base = "hta" if "hta" in readers else "json"
+    base = next(name for name in ("hta", "json", *readers) if name in readers)
     lines = [
         f"{document['events']:,} events, {document['trace_bytes'] / 1e6:,.0f} MB of JSON, {document['cpus']} CPUs, "
         f"load {document['load'][0]:.1f} after it, Python {document['python']}.",
