@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from explorer.analysis.op_names import VIEW, listed
 from explorer.analysis.rule import Draft, Rule, Setting
 from explorer.analysis.rule_context import RuleContext
+from explorer.analysis.source_mentions import mentions
 from explorer.model.finding import Saving
 
 _NAN_TESTS = ("aten::isnan", "aten::_is_any_true", "aten::is_nonzero", "aten::any")
@@ -70,11 +72,7 @@ WHERE {context.where("o")} AND o.phase = 'forward'""",
 
 
 def _source_of(context: RuleContext, text: str) -> str:
-    for row in context.rows(f"SELECT file, text FROM sources WHERE text LIKE '%{text}%' ORDER BY file"):
-        for number, line in enumerate(row["text"].splitlines(), 1):
-            if text in line and not line.lstrip().startswith("#"):
-                return f"{row['file']}:{number}"
-    return ""
+    return next((f"{file}:{line}" for file, line, _ in mentions(context, re.escape(text))), "")
 
 
 def _blocking(context: RuleContext) -> list[Draft]:

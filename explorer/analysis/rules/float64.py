@@ -8,9 +8,14 @@ from explorer.analysis.op_names import CONVOLUTION, MATMUL, POINTWISE, REDUCTION
 from explorer.analysis.rule import Draft, NotChecked, Rule, Setting
 from explorer.analysis.rule_context import RuleContext
 from explorer.analysis.shape_text import listed as listed_text
+from explorer.analysis.source_mentions import mentions
 from explorer.model.finding import Saving
 
 _COMPUTE = listed(MATMUL | CONVOLUTION | POINTWISE | REDUCTION)
+
+
+_MENTIONED = 3
+"""Most places named in an advice"""
 
 
 def check(context: RuleContext) -> Sequence[Draft] | NotChecked:
@@ -39,9 +44,7 @@ WHERE {context.where()} AND e.category = 'op' AND (e.name, coalesce(e.site_id, 0
             line_times_ns=lines,
             saving=Saving(low=round(0.7 * expected), expected=expected, high=round(1.4 * expected)),
             evidence=[evidence],
-            advice=(f"`{code}` computes in float64. " if code else "")
-            + "numpy arrays are float64 by default and promote what they meet: make tensors with dtype=torch.float32 "
-            "(torch.from_numpy(a).float(), torch.tensor(a, dtype=torch.float32)) and keep .double() out of the model.",
+            advice=(f"`{code}` computes in float64. " if code else "") + _advice(context),
             affected=ops,
             remaining_share=1 - expected / time_ns,
             caveats=[
@@ -52,6 +55,17 @@ WHERE {context.where()} AND e.category = 'op' AND (e.name, coalesce(e.site_id, 0
             key="float64",
         )
     ]
+
+
+def _advice(context: RuleContext) -> str:
+    asked = mentions(context, r"\bfloat64\b|\.double\(\)|torch\.double\b|\bDoubleTensor\b")
+    if asked:
+        places = ", ".join(f"`{code}` ({file}:{line})" for file, line, code in asked[:_MENTIONED])
+        return f"Use torch.float32 where it is asked for: {places}."
+    return (
+        "numpy arrays are float64 by default and promote what they meet: make tensors with dtype=torch.float32 "
+        "(torch.from_numpy(a).float(), torch.tensor(a, dtype=torch.float32)) and keep .double() out of the model."
+    )
 
 
 def _double_ops(context: RuleContext) -> set[tuple[str, int]]:

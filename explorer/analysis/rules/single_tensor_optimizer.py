@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from explorer.analysis.rule import Draft, Rule, Setting
 from explorer.analysis.rule_context import RuleContext
 from explorer.analysis.rule_sql import union_ns
+from explorer.analysis.source_mentions import mentions
 from explorer.model.finding import Saving
 
 
@@ -83,13 +84,11 @@ def _advice(name: str, context: RuleContext) -> str:
 
 def _construction(name: str, context: RuleContext) -> str:
     """Where the program's source builds such an optimizer: 'train.py:14 `optimizer = SGD(...)`'; empty unless there is one place."""
-    call = re.compile(rf"\b{re.escape(name)}\(")
-    found = []
-    for row in context.rows("SELECT DISTINCT file, text FROM sources ORDER BY file"):
-        for number, text in enumerate((row["text"] or "").splitlines(), 1):
-            code = text.split("#", 1)[0].strip()
-            if call.search(code) and not code.startswith(("class ", "def ")):
-                found.append(f"{row['file']}:{number} `{code}`")
+    found = [
+        f"{file}:{line} `{code.split('#', 1)[0].strip()}`"
+        for file, line, code in mentions(context, rf"\b{re.escape(name)}\(")
+        if not code.startswith(("class ", "def "))
+    ]
     return found[0] if len(found) == 1 else ""
 
 
