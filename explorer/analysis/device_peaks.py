@@ -57,3 +57,8 @@ def compute(engine: Engine) -> pa.Table:
             for dtype, value in flops.items()
         ]
     return pa.Table.from_pylist(rows, DEVICE_PEAKS.arrow_schema())
+
+
+def any_known(engine: Engine) -> bool:
+    """Whether any device of the run has a peak: without one no efficiency can be told."""
+    return bool(engine.sql("SELECT 1 FROM device_peaks WHERE peak_flops IS NOT NULL LIMIT 1").rows())

@@ -85,10 +85,9 @@ def command(
 
 def _without_peaks(run: Run) -> str:
     """Why there is no efficiency, where the peaks of no device are known."""
-    known = run.engine.sql("SELECT count(*) AS n FROM device_peaks WHERE peak_flops IS NOT NULL").rows()[0][
-        "n"
-    ]
-    if known:
+    from explorer.analysis.device_peaks import any_known
+
+    if any_known(run.engine):
         return ""
     return (
         "No efficiency: the peaks of no device of the run are known. Of this machine's CPU --measure-cpu finds them, when "
