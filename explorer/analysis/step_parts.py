@@ -103,22 +103,30 @@ _EXPLAINED = ("data", "sync", "io", "gc", "compile", "runtime")
 """What the busiest host thread did outside ops: other threads may run ops meanwhile, and what is explained never exceeds
 what is left, in this order."""
 
-_STEPS = f"""
+_STEPS = """
 SELECT b.rank, b.device, coalesce(b.step, -1) AS step, b.start_ns, b.wall_ns, coalesce(b.complete, false) AS complete,
-       b.compute_ns, b.exposed_communication_ns, b.exposed_copy_ns, b.idle_ns,
-       {", ".join(f"coalesce(a.{key}, 0) AS {key}" for key in _EXPLAINED)}
+       b.compute_ns, b.exposed_communication_ns, b.exposed_copy_ns, b.idle_ns, {explained}
 FROM breakdown AS b
+{join}
+ORDER BY b.rank, b.device, b.start_ns
+"""
+_OF_DEVICES = _STEPS.format(explained=", ".join(f"0::BIGINT AS {key}" for key in _EXPLAINED), join="")
+_OF_HOSTS_TOO = _STEPS.format(
+    explained=", ".join(f"coalesce(a.{key}, 0) AS {key}" for key in _EXPLAINED),
+    join=f"""
 LEFT JOIN (
     SELECT rank, step, {", ".join(f"sum(duration_ns) FILTER (category = '{key}')::BIGINT AS {key}" for key in _EXPLAINED)}
     FROM host_activity GROUP BY rank, step
 ) AS a ON b.device = 'cpu' AND a.rank = b.rank AND a.step IS NOT DISTINCT FROM b.step
-ORDER BY b.rank, b.device, b.start_ns
-"""
+""",
+)
 
 
 def step_stories(run: Run) -> list[StepStory]:
     """Every rank and device, from `breakdown` and, on the CPU, `host_activity`."""
-    rows = run.engine.sql(_STEPS).arrow()
+    # What the hosts did takes every event to know; where devices explain the steps, nobody asks.
+    hosts = run.engine.sql("SELECT rank FROM breakdown WHERE device = 'cpu' LIMIT 1").rows()
+    rows = run.engine.sql(_OF_HOSTS_TOO if hosts else _OF_DEVICES).arrow()
     ranks, devices = rows.column("rank").to_numpy(), rows.column("device").to_pylist()
     columns = {
         name: rows.column(name).to_numpy() for name in rows.column_names if name not in ("rank", "device")
