@@ -37,20 +37,17 @@ def bind(
     result = np.full(len(track), -1, np.int64)
     if not len(track) or not len(event_track):
         return result
-    tracks, starts = event_track[depth_order].astype(np.int64), event_start[depth_order]
+    tracks, starts = event_track[depth_order], event_start[depth_order]
     # Position of the last event of the track that starts no later than the instant.
-    base = min(int(starts.min()), int(instant.min()))
-    span = max(int(starts.max()), int(instant.max())) - base + 1
-    if (max(int(tracks.max()), int(track.max())) + 1) * span < 1 << 62:
-        position = (
-            np.searchsorted(tracks * span + (starts - base), track * span + (instant - base), "right") - 1
-        )
-    else:
-        position = np.empty(len(track), np.int64)
-        for number in np.unique(track):
-            low, high = np.searchsorted(tracks, number, "left"), np.searchsorted(tracks, number, "right")
-            mine = track == number
-            position[mine] = low + np.searchsorted(starts[low:high], instant[mine], "right") - 1
+    order = np.argsort(track, kind="stable")
+    sorted_tracks = track[order]
+    begins = np.flatnonzero(np.append(True, sorted_tracks[1:] != sorted_tracks[:-1]))
+    numbers = sorted_tracks[begins].astype(tracks.dtype)
+    lows, highs = np.searchsorted(tracks, numbers, "left"), np.searchsorted(tracks, numbers, "right")
+    position = np.empty(len(track), np.int64)
+    for first, last, low, high in zip(begins, np.append(begins[1:], len(order)), lows, highs):
+        mine = order[first:last]
+        position[mine] = low + np.searchsorted(starts[low:high], instant[mine], "right") - 1
     alive = position >= 0
     alive[alive] &= tracks[position[alive]] == track[alive]
     # Walk back over events that ended before; arrows start where their event starts, so one or two steps do.
