@@ -11,6 +11,10 @@ times here. The rest up to 1.5 is for the roughness of the costs below, and for 
 OTHERS_SHARE = 0.15
 """The same for threads other than the one that started recording: starting them costs as well."""
 
+WAITING_SHARE = 0.02
+"""And this much of the time on the clock: a program that mostly waits has little processor time to take a share of, and
+hardly notices. Small, as a program on a busy machine waits as well."""
+
 CREDIT_NS = 10_000_000
 """What recording may take before the program has run for long, and at most what it can save up."""
 
@@ -53,7 +57,7 @@ class Credit:
 class Budget:
     """Of one thread, which alone may ask. Costs are counted, not measured: what is measured is the time they are part of."""
 
-    __slots__ = ("_credit", "call_ns", "record_ns", "seen_ns")
+    __slots__ = ("_clock_ns", "_credit", "call_ns", "record_ns", "seen_ns")
 
     def __init__(self, credit: Credit, call_ns: float, record_ns: float) -> None:
         self.call_ns = call_ns
@@ -61,6 +65,7 @@ class Budget:
         self.seen_ns = time.thread_time_ns()
         """Processor time of the thread at the last `charge`"""
         self._credit = credit
+        self._clock_ns = time.monotonic_ns()
 
     def charge(self, calls: int = 0, records: int = 0, most_slow_ns: float = 0.0) -> bool:
         """Take account of what was traced since the last time; False where recording has taken more than it may.
@@ -73,7 +78,10 @@ class Budget:
         library_ns = max(calls * self.call_ns, min(SLOW_SHARE * elapsed_ns, most_slow_ns))
         credit = self._credit
         share = SHARE if credit.is_owners else OTHERS_SHARE
-        left_ns = min(CREDIT_NS, credit.credit_ns + share * elapsed_ns)
+        clock_ns = time.monotonic_ns()
+        earned_ns = share * elapsed_ns + WAITING_SHARE * (clock_ns - self._clock_ns)
+        self._clock_ns = clock_ns
+        left_ns = min(CREDIT_NS, credit.credit_ns + earned_ns)
         credit.credit_ns = left_ns - library_ns - records * self.record_ns
         return credit.credit_ns >= 0
 

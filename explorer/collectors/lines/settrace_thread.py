@@ -35,7 +35,7 @@ FEW_CALLS = 100
 """The same after a rest that ended while recording had taken more than its share."""
 
 WORTH_NS = 200_000
-"""Rests shorter than this (processor time) are not worth their own cost: later ones end with a caller."""
+"""Rests shorter than this are not worth their own cost: later ones end with a caller."""
 
 SHORT_OF_ONE = 2
 SHORT_IN_A_ROW = 6
@@ -277,11 +277,22 @@ class TracedThread:
         called the program's code before."""
         recorder = self._recorder
         outermost, outer = frame, frame.f_back
-        while outer is not None and not recorder.is_recorded(outer):
+        while (
+            outer is not None and outer.f_code is not recorder.base_code and not recorder.is_recorded(outer)
+        ):
             outermost, outer = outer, outer.f_back
-        if outer is None or outermost.f_code in recorder.calls_back:
+        if outer is None or outer.f_code is recorder.base_code or outermost.f_code in recorder.calls_back:
             return frame
         return outermost
+
+    def _recorded_from(self, frame: FrameType | None) -> FrameType | None:
+        """The innermost recorded frame from this one outwards."""
+        recorder = self._recorder
+        while frame is not None and frame.f_code is not recorder.base_code:
+            if recorder.is_recorded(frame):
+                return frame
+            frame = frame.f_back
+        return None
 
     def _end_to_wait_for(self, frame: FrameType) -> FrameType | None:
         """The frame whose end ends the rest: this one, or a caller where such rests were too short."""
@@ -302,7 +313,7 @@ class TracedThread:
         recorder = self._recorder
         self.busy = True
         self._token += 1
-        self._off_ns = self.budget.seen_ns
+        self._off_ns = time.monotonic_ns()
         self._key = hot.f_code
         self._library = None
         end = self._end_to_wait_for(hot)
@@ -336,9 +347,7 @@ class TracedThread:
                 self._leave_module()
             at = at.f_back
         self._end_is_recorded = recorder.is_recorded(end)
-        known: FrameType | None = end
-        while known is not None and not recorder.is_recorded(known):
-            known = known.f_back
+        known = self._recorded_from(end)
         if known is not None:
             likely = known is not end and not payloads
             payloads.append(LIKELY - known.f_lineno if likely else COARSE)
@@ -362,7 +371,7 @@ class TracedThread:
             self.busy = False
             return
         self.budget.charge()
-        if self.budget.seen_ns - self._off_ns >= WORTH_NS:
+        if time.monotonic_ns() - self._off_ns >= WORTH_NS:
             self._short_in_a_row = 0
         elif self._key is not None:
             self._short[self._key] = self._short.get(self._key, 0) + 1
@@ -385,9 +394,7 @@ class TracedThread:
         if self._end_is_recorded:
             records.extend((time.time_ns(), POP))
         else:
-            known: FrameType | None = frame
-            while known is not None and not self._recorder.is_recorded(known):
-                known = known.f_back
+            known = self._recorded_from(frame)
             if known is not None:
                 records.extend((time.time_ns(), known.f_lineno))
         self.off = False
@@ -404,8 +411,7 @@ class TracedThread:
 
     def learn(self, frame: FrameType | None) -> None:
         """A rest that waited for a library: does that call the program's code?"""
-        while frame is not None and not self._recorder.is_recorded(frame):
-            frame = frame.f_back
+        frame = self._recorded_from(frame)
         if self._library is not None and frame is not None and id(frame) != self._library[1]:
             self._recorder.calls_back.add(self._library[0])
 

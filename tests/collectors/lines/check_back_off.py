@@ -22,6 +22,7 @@ else:
     from explorer.collectors.lines.settrace_recorder import SettraceRecorder as Recorder
 
 NOW = [0]
+budget.WAITING_SHARE = 0
 budget.time.thread_time_ns = budget.time.process_time_ns = lambda: NOW[0]
 
 

@@ -28,6 +28,7 @@ def processor(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Processor time of the thread, in a list of one."""
     now = [0]
     monkeypatch.setattr(budget.time, "thread_time_ns", lambda: now[0])
+    monkeypatch.setattr(budget, "WAITING_SHARE", 0)
     return now
 
 
@@ -234,6 +235,7 @@ def test_recording_in_debt_stays_off_until_time_has_paid(monkeypatch: pytest.Mon
 
     now = [0]
     monkeypatch.setattr(budget.time, "thread_time_ns", lambda: now[0])
+    monkeypatch.setattr(budget, "WAITING_SHARE", 0)
     monkeypatch.setattr(settrace_thread, "WORTH_NS", 0)
     recorder = SettraceRecorder(UserCode(include=[os.path.abspath(__file__)]), 10**9)
     before = sys.gettrace()
