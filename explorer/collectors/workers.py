@@ -59,12 +59,18 @@ class Workers:
         if item is None:
             return
         # The process starts with the first call, so an idle pool takes no memory.
-        process = subprocess.Popen(
-            [sys.executable, "-c", "from explorer.collectors.workers import work; work()"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env=_environment(),
-        )
+        try:
+            process = subprocess.Popen(
+                [sys.executable, "-c", "from explorer.collectors.workers import work; work()"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                env=_environment(),
+            )
+        except OSError as error:
+            while item is not None:
+                item[0].set_exception(WorkerDied(f"a worker process could not be started: {error}"))
+                item = self._calls.get()
+            return
         self._processes.append(process)
         assert process.stdin is not None
         assert process.stdout is not None
@@ -75,7 +81,10 @@ class Workers:
                 try:
                     _send(process.stdin, call)
                     good, value = pickle.loads(_receive(process.stdout))
-                except (OSError, EOFError, ValueError):
+                except Exception:
+                    # Whatever it was (the end of the process, bytes that are no result, a length beyond the memory): where
+                    # in its stream the next result begins is not known any more.
+                    process.kill()
                     future.set_exception(
                         WorkerDied("a worker process ended unexpectedly; is there enough memory?")
                     )
