@@ -175,18 +175,6 @@ def test_quitting_does_not_wait_for_a_query(terminal: Terminal) -> None:
     assert "Traceback" not in shown
 
 
-def test_a_query_typed_before_the_program_is_there_is_not_lost(terminal: Terminal) -> None:
-    # What is typed while the program starts waits in the terminal; what comes before its editor, in the program.
-    terminal.send(f"PYTHONPATH={ROOT} {program('./sample', '--screen', 'sql')}; echo code=$?", "Enter")
-    terminal.wait_for("Overview")
-    terminal.send("F7")
-    terminal.send("-l", "SELECT 6 * 7 AS answer")
-    terminal.send("C-r")
-    terminal.wait_for("answer", "1 row in", "42")
-    terminal.send("C-q")
-    terminal.wait_for("code=0")
-
-
 def test_an_unreadable_run_gives_one_line_and_the_code(terminal: Terminal) -> None:
     terminal.send(f"PYTHONPATH={ROOT} {program('./nowhere')}; echo code=$?", "Enter")
     shown = terminal.wait_for("code=3")
