@@ -10,7 +10,7 @@
 --   affects VARCHAR - Comma-separated answers that are less certain for it
 WITH kinds AS (
     SELECT e.rank, count(*) AS device_events, count(*) FILTER (launch_id IS NULL) AS unlaunched,
-           count(*) FILTER (site_id IS NULL) AS unlined
+           count(*) FILTER (site_id IS NULL) AS unlined, count(*) FILTER (category IN ('instruction', 'dma')) AS engine_events
     FROM events AS e
     JOIN device_tracks USING (rank, track_id)
     WHERE category IN ('kernel', 'copy', 'fill', 'collective', 'instruction', 'dma')
@@ -50,12 +50,17 @@ WITH kinds AS (
 ), seen AS (
     SELECT rank, 'unlinked_kernels' AS kind, 'warning' AS severity, unlaunched AS count,
            unlaunched || ' of ' || device_events || ' device events have no launching call in the trace' AS message,
-           'Record from before the first launch, with runtime calls on' AS remedy, 'lines, launches, gaps, critical-path' AS affects
+           CASE WHEN rank IN (SELECT rank FROM events WHERE category IN ('runtime', 'op'))
+                THEN 'Record from before the first launch, with runtime calls on'
+                WHEN engine_events > 0 THEN 'The run holds device work only: add a system profile, or record with neuron_profile(device_profile=True)'
+                ELSE 'The run holds device work only: record the host beside it' END AS remedy, 'lines, launches, gaps, critical-path' AS affects
     FROM kinds WHERE unlaunched > 0
     UNION ALL
     SELECT rank, 'device_events_without_line', CASE WHEN unlined * 10 > device_events THEN 'warning' ELSE 'info' END, unlined,
            unlined || ' of ' || device_events || ' device events have no source line',
-           'Record with neuron_profile, or with_stack=True in torch.profiler', 'lines'
+           CASE WHEN engine_events > 0
+                THEN 'Compile with XLA_IR_DEBUG=1 XLA_HLO_DEBUG=1 NEURON_FRAMEWORK_DEBUG=1 (kernels: NKI_DEBUG_INFO=1)'
+                ELSE 'Record with neuron_profile, or with_stack=True in torch.profiler' END, 'lines'
     FROM kinds WHERE unlined > 0
     UNION ALL
     SELECT rank, 'ops_without_line', CASE WHEN unlined * 10 > ops THEN 'warning' ELSE 'info' END, unlined,
