@@ -36,7 +36,7 @@ def command(
         typer.Option(
             "--max-regression",
             metavar="SHARE",
-            help="5%% or 0.05: largest growth of the step",
+            help="5% or 0.05: largest growth of the step",
             show_default=False,
         ),
     ] = None,

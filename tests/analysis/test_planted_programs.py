@@ -52,6 +52,22 @@ def test_ordinary_numbers_are_no_denormals(tmp_path: Path) -> None:
         assert [finding.title for finding in run.bottlenecks() if finding.rule == "denormals"] == []
 
 
+def test_a_product_with_a_number_is_one_call(tmp_path: Path) -> None:
+    # The backward pass of a cube multiplies by numbers too: each is an op that only calls itself, in microseconds.
+    values = torch.rand(1024, 384, requires_grad=True)
+    with neuron_profile(str(tmp_path / "run")) as profile:
+        for _ in range(6):
+            (values**3).sum().backward()
+            profile.step()
+    with open_run(profile.directory) as run:
+        handed_on = run.sql(
+            """SELECT count(*) AS calls FROM events o JOIN events i ON i.parent_id = o.event_id AND i.rank = o.rank AND i.name = o.name
+            WHERE o.name = 'aten::mul'"""
+        ).rows()
+        assert handed_on[0]["calls"] >= 5
+        assert [finding.title for finding in run.bottlenecks() if finding.rule == "denormals"] == []
+
+
 def test_every_case_has_its_line_and_there_are_enough() -> None:
     assert len(PLANTED) >= 30
     assert all(case.lines and case.kinds for case in PLANTED.values())

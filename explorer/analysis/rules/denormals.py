@@ -75,11 +75,17 @@ JOIN (VALUES {values}) p(name, site_id, ordinary_ns) ON p.name = c.name AND p.si
 
 
 def _calls(context: RuleContext) -> str:
-    """SQL, answered once, for the calls of such arithmetic on the scope's rank."""
+    """SQL, answered once, for the calls of such arithmetic on the scope's rank.
+
+    Without those that only hand a number on to the same op (`tensor * 2` is an `aten::mul` in an `aten::mul`): they compute nothing, and
+    beside them every other call would look slow.
+    """
     return context.engine.keep(
         f"""SELECT e.rank, e.event_id, e.start_ns, e.self_ns AS duration_ns, e.step, e.name, e.shapes, coalesce(k.site_id, e.site_id) AS site_id
 FROM events e LEFT JOIN stacks k ON k.stack_id = e.stack_id AND k.depth = 0
-WHERE e.rank = {context.scope.rank} AND e.category = 'op' AND e.name IN ({_NAMES})"""
+WHERE e.rank = {context.scope.rank} AND e.category = 'op' AND e.name IN ({_NAMES})
+  AND e.event_id NOT IN (SELECT i.parent_id FROM events i JOIN events o ON o.rank = i.rank AND o.event_id = i.parent_id AND o.name = i.name
+    WHERE i.rank = {context.scope.rank} AND i.category = 'op' AND i.name IN ({_NAMES}))"""
     )
 
 
