@@ -78,7 +78,7 @@ def pieces(events: RankEvents, path: Path) -> tuple[Ints, Ints, np.ndarray, Ints
     own = np.where(event >= 0, events.site[np.maximum(event, 0)], 0)
     by_state = on_host & (state > 0) & np.isin(events.category[np.maximum(event, 0)], BY_STATE) & (event >= 0)
     site = np.where(quiet | by_state | (on_host & (own == 0)), state, own)
-    return _joined(start, duration, kind, event, site, events.steps.start)
+    return _joined(start, duration, kind, event, site, np.concatenate([events.steps.start, events.steps.end]))
 
 
 def _within(times: Ints, path: Path) -> Ints:
@@ -88,12 +88,12 @@ def _within(times: Ints, path: Path) -> Ints:
 
 
 def _joined(
-    start: Ints, duration: Ints, kind: np.ndarray, event: Ints, site: Ints, steps: Ints
+    start: Ints, duration: Ints, kind: np.ndarray, event: Ints, site: Ints, step_edges: Ints
 ) -> tuple[Ints, Ints, np.ndarray, Ints, Ints]:
-    """Join touching pieces that say the same, but never across the start of a step."""
+    """Join touching pieces that say the same, but never across the start or the end of a step (between windows no step runs)."""
     if len(start) < 2:
         return start, duration, kind, event, site
     new = np.append(True, (event[1:] != event[:-1]) | (site[1:] != site[:-1]) | (kind[1:] != kind[:-1]))
-    new |= np.isin(start, steps)
+    new |= np.isin(start, step_edges)
     first = np.flatnonzero(new)
     return start[first], np.add.reduceat(duration, first), kind[first], event[first], site[first]

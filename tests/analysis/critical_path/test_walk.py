@@ -88,6 +88,19 @@ def test_cpu_run_is_its_host_lane(tmp_path: Path) -> None:
     ]
 
 
+def test_a_rest_between_two_windows_belongs_to_no_step(tmp_path: Path) -> None:
+    """Recording rests from 50 to 90, between the windows of steps 0 and 1; nothing is known on either side of the edge."""
+    rows = path_of(tmp_path, [event(1, 1, "op", 0, 40), event(2, 1, "op", 95, 99)], [(0, 50), (90, 100)])
+    assert rows == [
+        (0, 40, "op", 1, None),
+        (40, 50, "idle", None, None),
+        (50, 90, "idle", None, None),
+        (90, 95, "idle", None, None),
+        (95, 99, "op", 2, None),
+        (99, 100, "idle", None, None),
+    ]
+
+
 def test_a_hook_inside_an_op_is_python_of_its_own_line(tmp_path: Path) -> None:
     """A backward op (of line 5, run by `loss.backward()` at line 7) calls a hook whose only line is 9."""
     rows = path_of(
