@@ -130,10 +130,10 @@ class RunCache:
                 for name in sorted(files):
                     file = os.path.join(folder, name)
                     if os.path.isfile(file):
-                        digest.update(f"{os.path.relpath(file, path)}\0{_content(file, seen)}\0".encode())
+                        digest.update(_bytes(f"{os.path.relpath(file, path)}\0{_content(file, seen)}\0"))
         else:
             # The name can tell the rank, so it belongs to the input.
-            digest.update(f"{os.path.basename(path)}\0{_content(path, seen)}".encode())
+            digest.update(_bytes(f"{os.path.basename(path)}\0{_content(path, seen)}"))
         if seen != before:
             self._save(seen)
         return digest.hexdigest()[:32]
@@ -153,6 +153,11 @@ class RunCache:
             with open(temporary, "w") as file:
                 json.dump(seen, file)
             os.replace(temporary, self._seen)
+
+
+def _bytes(text: str) -> bytes:
+    # Names of files need not be UTF-8.
+    return text.encode("utf-8", "surrogatepass")
 
 
 def _content(path: str, seen: dict[str, Any]) -> str:

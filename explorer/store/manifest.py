@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from explorer.model.schema import SCHEMA_VERSION
+from explorer.model.utf8_text import utf8_value
 
 MANIFEST_FOLDER = "manifests"
 
@@ -63,8 +64,12 @@ def manifest_path(rank: int) -> str:
 
 
 def encode(manifest: Manifest) -> bytes:
-    """Readable JSON."""
-    return msgspec.json.format(msgspec.json.encode(manifest), indent=1)
+    """Readable JSON; what has no UTF-8 form (names of files, the command line) is escaped."""
+    try:
+        data = msgspec.json.encode(manifest)
+    except UnicodeEncodeError:
+        data = msgspec.json.encode(utf8_value(msgspec.to_builtins(manifest)))
+    return msgspec.json.format(data, indent=1)
 
 
 def decode(data: bytes) -> Manifest:

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from explorer.model.schema import METADATA_KEY, Table
+from explorer.model.utf8_text import utf8_value
 from explorer.store.location import Location
 from explorer.store.manifest import Part
 
@@ -34,7 +35,7 @@ def conform(table: Table, rows: Rows, rank: int) -> pa.Table:
     """Bring rows to the table's columns, in order.
 
     Accepts an Arrow table or batch, a mapping of column to values, or a sequence of row mappings. Missing nullable
-    columns and `rank` are filled in; dictionary-encoded strings stay so. Raises ValueError for unknown columns,
+    columns and `rank` are filled in; dictionary-encoded strings stay so; what has no UTF-8 form is escaped. Raises ValueError for unknown columns,
     missing required ones, or nulls in a required column.
     """
     if isinstance(rows, pa.RecordBatch):
@@ -71,7 +72,10 @@ def _array(values: Any, kind: pa.DataType) -> pa.Array | pa.ChunkedArray:
         if hasattr(values, "dtype"):
             values = pa.array(values)
         else:
-            return pa.array(values, kind)
+            try:
+                return pa.array(values, kind)
+            except UnicodeEncodeError:
+                return pa.array(utf8_value(list(values)), kind)
     if values.type == kind:
         return values
     if pa.types.is_dictionary(values.type) and kind == pa.string():

@@ -6,6 +6,7 @@ import os
 import sys
 
 from explorer.collectors.lines.user_code import package_roots, standard_roots
+from explorer.model.utf8_text import utf8_text
 
 
 def project_root(script: str | None = None) -> str:
@@ -45,10 +46,10 @@ class SourcePaths:
         self.files: dict[str, str] = {}
 
     def name(self, file: str) -> str:
-        """Name of a code object's file; names like '<string>' stay."""
+        """Name of a code object's file, escaped where it is not UTF-8; names like '<string>' stay."""
         known = self._names.get(file)
         if known is None:
-            known = self._names[file] = self._name(file)
+            known = self._names[file] = utf8_text(self._name(file))
             self.files.setdefault(known, file)
         return known
 
