@@ -23,12 +23,23 @@ class Contention:
     stretch: float = 1.0
 
 
+def samples(engine: Engine, scope: StepScope) -> str:
+    """SQL condition for the samples of `counters` that tell: those in the steps in scope, where there are any of both.
+
+    Outside of them a program may wait for what it started itself, such as the compiler's processes.
+    """
+    named = f"rank = {scope.rank} AND name IN ('machine.cpu', 'process.cpu')"
+    inside = f"{named} AND timestamp_ns BETWEEN {scope.start_ns} AND {scope.end_ns}"
+    known = engine.sql(f"SELECT count(DISTINCT name) AS n FROM counters WHERE {inside}").rows()[0]["n"]
+    return inside if known == 2 else named
+
+
 def contention(engine: Engine, scope: StepScope) -> Contention:
     """Whether others took the processor; none where the run has no host telemetry."""
     row = engine.sql(
         f"""SELECT median(value) FILTER (WHERE name = 'machine.cpu') AS machine,
           median(value) FILTER (WHERE name = 'process.cpu') AS process
-        FROM counters WHERE rank = {scope.rank} AND name IN ('machine.cpu', 'process.cpu')"""
+        FROM counters WHERE {samples(engine, scope)}"""
     ).rows()[0]
     machine, process = row["machine"], row["process"]
     if machine is None or process is None:

@@ -236,6 +236,21 @@ def test_contention_is_said_once(builder: RunBuilder, machine: float, process: f
     assert [finding.severity for finding in found] == (["low"] if said else [])
 
 
+def test_waiting_before_the_steps_is_no_contention(builder: RunBuilder) -> None:
+    builder.steps(4, 1_000)
+    line = builder.line(12, "y = model(x)")
+    for i in range(4):
+        builder.op("aten::mm", i * 1_000, 990, site=line)
+    track = builder.track("counter", "cpu", None, "host")
+    # The compiler's own processes keep the machine busy for seven samples, then the steps compute.
+    for i in range(-7, 3):
+        for name, value in (("machine.cpu", 99.0), ("process.cpu", 2.0 if i < 0 else 98.0)):
+            builder.row(
+                "counters", track_id=track, timestamp_ns=at(i * 1_000 + 500), name=name, value=value, unit="%"
+            )
+    assert of_rule(find(builder.open()), "contention") == []
+
+
 @pytest.mark.parametrize("kind", ["program_profiler", None])
 def test_a_profiler_left_on_is_said_with_its_line(builder: RunBuilder, kind: str | None) -> None:
     builder.steps(4, 1_000)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from explorer.analysis.contention import samples
 from explorer.analysis.rule import Draft, NotChecked, Rule
 from explorer.analysis.rule_context import RuleContext
 from explorer.model.finding import Saving
@@ -20,7 +21,7 @@ def check(context: RuleContext) -> Sequence[Draft] | NotChecked:
     evidence, _ = context.evidence(
         "The machine's processors were {machine} % busy, and this program had {process} % of one.",
         f"""SELECT round(median(value) FILTER (WHERE name = 'machine.cpu')) AS machine, round(median(value) FILTER (WHERE name = 'process.cpu')) AS process
-FROM counters WHERE rank = {context.scope.rank} AND name IN ('machine.cpu', 'process.cpu')""",
+FROM counters WHERE {samples(context.engine, context.scope)}""",
     )
     return [
         Draft(
