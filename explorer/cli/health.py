@@ -8,7 +8,7 @@ from explorer.cli.options import JsonOption, RankOption, RunArgument
 def command(run: RunArgument, rank: RankOption = None, json: JsonOption = False) -> int:
     """What is missing, broken, repaired or doubtful in a run, what to do about it, and which answers it touches."""
     from explorer.cli.lines_known import print_lines_known
-    from explorer.cli.output import print_json, rows_document
+    from explorer.cli.output import finite, print_json, rows_document
     from explorer.cli.source_run import open_source
 
     source = open_source(run, rank=rank)
@@ -16,13 +16,17 @@ def command(run: RunArgument, rank: RankOption = None, json: JsonOption = False)
         result = opened.health()
         rows = result.rows()
         if json:
-            print_json(rows_document(result, opened.directory, rows, len(rows)))
+            print_json(
+                rows_document(
+                    result, opened.directory, rows, len(rows), lines_known=finite(opened.coverage().rows())
+                )
+            )
         else:
             if rows:
                 _print(rows, several_ranks=len(opened.ranks) > 1)
             else:
                 print("Nothing is missing, broken or doubtful.")
-            print_lines_known(opened)
+            print_lines_known(opened, every_phase=True)
     return source.exit_code
 
 

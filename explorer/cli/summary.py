@@ -97,7 +97,7 @@ def _print(given: str, run: Run, found: Overview, ranks: Result) -> None:
             to=out,
         )
     out.print()
-    print_lines_known(run)
+    print_lines_known(run, every_phase=False)
     print_troubles(run)
     out.print()
     out.print(Text(f"What to change: neuron-explorer bottlenecks {given}", style="dim"), soft_wrap=True)
