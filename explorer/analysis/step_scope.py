@@ -90,8 +90,9 @@ def find_scope(engine: Engine) -> StepScope:
     if not rows:
         rank = engine.reader.ranks[0]
         found = engine.sql(
+            # A marker of the profiler before or after the work makes the recording no longer.
             """SELECT rank, min(start_ns) AS start_ns, max(end_ns) AS end_ns FROM track_extents
-            GROUP BY rank ORDER BY max(end_ns) - min(start_ns) DESC, rank LIMIT 1"""
+            WHERE end_ns > start_ns OR category <> 'other' GROUP BY rank ORDER BY max(end_ns) - min(start_ns) DESC, rank LIMIT 1"""
         ).rows()
         if not found:
             return StepScope(rank, (), (), 0, 0, 0, 0, False)

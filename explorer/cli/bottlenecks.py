@@ -65,7 +65,10 @@ def print_findings(findings: Findings, *, limit: int = 10, evidence: bool = Fals
 
     out = console()
     step = f"step {units.duration(findings.step_ns)}" if findings.steps else units.duration(findings.step_ns)
-    steps = f"{findings.steps} steps" if findings.steps else "no steps: the whole recording counts as one"
+    plural = "" if findings.steps == 1 else "s"
+    steps = (
+        f"{findings.steps} step{plural}" if findings.steps else "no steps: the whole recording counts as one"
+    )
     ranks = f", {findings.ranks} ranks" if findings.ranks > 1 else ""
     if findings.step_ns < 0.99 * findings.recorded_step_ns:
         ranks += f"; {units.duration(findings.recorded_step_ns)} on average as recorded"

@@ -63,3 +63,14 @@ def test_a_run_without_steps_is_one_step(tmp_path: Path) -> None:
 
 def test_a_run_without_events_is_empty(tmp_path: Path) -> None:
     assert scope_of(tmp_path, [], events=0).total_ns == 0
+
+
+def test_a_marker_after_the_work_makes_a_recording_no_longer(tmp_path: Path) -> None:
+    rows = [
+        {"event_id": i, "track_id": 1, "category": category, "name": "a", "start_ns": start, "duration_ns": duration, "self_ns": duration}
+        for i, (category, start, duration) in enumerate([("op", 500, 40), ("other", 3_540, 0)])
+    ]  # fmt: skip
+    with RunWriter(tmp_path / "run") as writer:
+        writer.write("events", rows)
+    scope = find_scope(Engine(RunReader(tmp_path / "run")))
+    assert (scope.start_ns, scope.end_ns, scope.total_ns) == (500, 540, 40)

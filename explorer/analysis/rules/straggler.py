@@ -7,11 +7,14 @@ from dataclasses import replace
 
 from explorer.analysis.engine import Engine
 from explorer.analysis.ranks.given_work import WORK_KINDS, given_work
-from explorer.analysis.ranks.stragglers import PERSISTENT_SHARE, Straggler, stragglers
+from explorer.analysis.ranks.stragglers import PERSISTENT_SHARE, Cause, Straggler, stragglers
 from explorer.analysis.rule import Draft, NotChecked, Rule, Setting
 from explorer.analysis.rule_context import RuleContext
 from explorer.analysis.rules import contention, memory_pressure, throttling
 from explorer.model.finding import Saving
+
+SMALLEST_EXPLAINED_SHARE = 0.1
+"""Of the delay; what explains less of it would send the reader to the wrong place."""
 
 
 def check(context: RuleContext) -> Sequence[Draft] | NotChecked:
@@ -23,6 +26,12 @@ def check(context: RuleContext) -> Sequence[Draft] | NotChecked:
         # They are late because they are given more to do: load_imbalance says so for all of them.
         late = [item for item in late if not _computes_longer(item)]
     return [_draft(context, item) for item in late]
+
+
+def _cause(item: Straggler) -> Cause | None:
+    """What the rank does more of, where that is a part of its delay worth naming."""
+    cause = item.causes[0] if item.causes else None
+    return cause if cause and cause.more_ns >= SMALLEST_EXPLAINED_SHARE * item.delay_ns else None
 
 
 def _computes_longer(item: Straggler) -> bool:
@@ -43,7 +52,7 @@ def _draft(context: RuleContext, item: Straggler) -> Draft:
   SELECT arg_max(match_id, late_ns) FROM collective_waits WHERE rank = {item.rank} AND is_last)
 ORDER BY w.rank <> {item.rank}, w.wait_ns DESC, w.rank""",
     )
-    cause = item.causes[0] if item.causes else None
+    cause = _cause(item)
     own = _of_its_own(context, item)
     where = f" at {cause.file}:{cause.line}" if cause and cause.file else ""
     title = f"Rank {item.rank} holds the others up{where}"
@@ -65,7 +74,7 @@ ORDER BY w.rank <> {item.rank}, w.wait_ns DESC, w.rank""",
 
 def _of_its_own(context: RuleContext, item: Straggler) -> list[Draft]:
     """What troubles a rank's device or host, where it is slow at computing or nothing says why it is late."""
-    if item.causes and not _computes_longer(item):
+    if _cause(item) and not _computes_longer(item):
         return []
     engine = Engine(context.engine.reader.of_ranks([item.rank]))
     try:
@@ -84,11 +93,12 @@ def _of_its_own(context: RuleContext, item: Straggler) -> list[Draft]:
 
 
 def _advice(item: Straggler) -> str:
-    cause = item.causes[0] if item.causes else None
+    cause = _cause(item)
     since = f" since step {item.first_step}" if item.pattern == "persistent" and item.first_step else ""
-    how = f"It is last in {item.steps_last} of {item.steps} steps{since} ({item.pattern})."
+    pattern = "" if item.pattern == "unknown" else f" ({item.pattern})"
+    how = f"It is last in {item.steps_last} of {item.steps} step{'' if item.steps == 1 else 's'}{since}{pattern}."
     if cause is None:
-        return f"{how} Its path shows nothing it does more of: look at its device's clocks, its link and its neighbours on the host."
+        return f"{how} Its path shows nothing it does so much more of: look at its device's clocks, its link and its neighbours on the host."
     code = f" `{cause.code}`" if cause.code else ""
     place = f" at {cause.file}:{cause.line}{code}" if cause.file else ""
     words = {

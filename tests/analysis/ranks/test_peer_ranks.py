@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from explorer.analysis.findings import find
 from explorer.analysis.ranks.stragglers import stragglers
+from explorer.analysis.rules import straggler
 from explorer.analysis.run import Run, open_run
 from explorer.collectors.import_trace import import_trace
 from tests.traces import oracle, trace
@@ -79,6 +81,18 @@ def test_the_rank_that_waits_least_holds_the_others_up(dlrm: Run) -> None:
     least = min(reference("build_df_straggler_summary"), key=lambda row: row["total_wait_time_us"])
     assert found[0].rank == least["rank"] == 7
     assert found[0].pattern == "unknown"  # one step says nothing about how steady it is
+
+
+def test_what_explains_little_of_a_delay_is_not_given_as_its_cause(dlrm: Run) -> None:
+    late = stragglers(dlrm.engine)[0]
+    assert 0 < late.causes[0].more_ns < 0.1 * late.delay_ns
+    finding = find(dlrm, rules=[straggler.RULE])[0]
+    assert finding.title == "Rank 7 holds the others up"
+    assert finding.advice == (
+        "It is last in 1 of 1 step. Its path shows nothing it does so much more of: look at its device's clocks, its link and its "
+        "neighbours on the host."
+    )
+    assert (finding.saving.low, finding.confidence) == (0, "low")
 
 
 @pytest.mark.parametrize(
