@@ -17,10 +17,11 @@ STARVED_PROCESS_PERCENT = 70.0
 @dataclass(frozen=True)
 class Contention:
     """`sentence` says it, empty where there was none. `stretch`: how many times longer than alone everything took, at 1 where
-    nothing is known."""
+    nothing is known. `core_percent`: what the program had of a core."""
 
     sentence: str = ""
     stretch: float = 1.0
+    core_percent: float = 100.0
 
 
 def samples(engine: Engine, scope: StepScope) -> str:
@@ -50,4 +51,5 @@ def contention(engine: Engine, scope: StepScope) -> Contention:
         f"Other programs used the processor during the recording (the machine was {machine:.0f} % busy, this program had "
         f"{process:.0f} % of a core): times are longer than on a quiet machine, and shares are less certain.",
         100.0 / max(process, 10.0),
+        process,
     )

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from explorer.analysis.contention import contention
+from explorer.analysis.step_scope import find_scope
+
 if TYPE_CHECKING:
     from explorer.analysis.run import Run
 
@@ -32,6 +35,7 @@ def differences(before: Run, after: Run) -> list[Difference]:
     for name in ("torch", "python", "platform", "cpu_count"):
         compare(name, _host(before, name), _host(after, name), "note")
     compare("recorded by", _made_by(before), _made_by(after), "note")
+    compare("others on the processor", _others(before), _others(after), "note")
     shapes = _shape_change(before, after)
     if shapes:
         found.append(Difference("input shapes", *shapes, "blocks"))
@@ -50,6 +54,14 @@ def _host(run: Run, name: str) -> Any:
         if name in manifest.host:
             return manifest.host[name]
     return None
+
+
+def _others(run: Run) -> str:
+    """Whether other programs took the processor, which makes the steps of that run longer."""
+    held_up = contention(run.engine, find_scope(run.engine))
+    return (
+        f"yes, the program had {held_up.core_percent:.0f} % of a core" if held_up.sentence else "none known"
+    )
 
 
 def _made_by(run: Run) -> str | None:

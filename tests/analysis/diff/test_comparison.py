@@ -13,7 +13,14 @@ from tests.analysis.critical_path.test_walk import TRACKS, event
 
 
 def write(
-    directory: Path, op_ns: int, text: str, *, shapes: str = "[[8, 8]]", steps: int = 10, line: int = 2
+    directory: Path,
+    op_ns: int,
+    text: str,
+    *,
+    shapes: str = "[[8, 8]]",
+    steps: int = 10,
+    line: int = 2,
+    core_percent: float = 100.0,
 ) -> str:
     length = op_ns + 200
     rows = [
@@ -40,6 +47,13 @@ def write(
         )
         writer.write(
             "host_states", [{"track_id": 1, "start_ns": 0, "duration_ns": steps * length, "site_id": 1}]
+        )
+        writer.write(
+            "counters",
+            [
+                {"track_id": 1, "timestamp_ns": length, "name": name, "value": value, "unit": "%"}
+                for name, value in (("machine.cpu", 100.0), ("process.cpu", core_percent))
+            ],
         )
         writer.write("sources", [{"file": "a.py", "sha256": "0", "text": text}])
         writer.write(
@@ -84,6 +98,14 @@ def test_other_shapes_block_the_comparison(tmp_path: Path) -> None:
     assert [(d.what, d.weight) for d in result.differences] == [("input shapes", "blocks")]
     assert not result.comparable
     assert result.to_dict()["comparable"] is False
+
+
+def test_a_run_that_others_held_up_is_said(tmp_path: Path) -> None:
+    text = "loop()\nx = mm(a, b)\n"
+    quiet, busy = (open_run(write(tmp_path / str(had), 1000, text, core_percent=had)) for had in (98.0, 4.0))
+    assert [(d.what, d.before, d.after, d.weight) for d in quiet.compare(busy).differences] == [
+        ("others on the processor", "none known", "yes, the program had 4 % of a core", "note")
+    ]
 
 
 def test_a_run_against_itself(tmp_path: Path) -> None:
