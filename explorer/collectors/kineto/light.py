@@ -260,15 +260,20 @@ def distil(rows: pa.Table) -> Distilled:
 
 
 def _numbered(key: Ints, limit: int) -> tuple[Ints, npt.NDArray[np.int32]]:
-    """The distinct ones of numbers from 0 to `limit`, ascending, and for each number its position among them."""
+    """The distinct ones of numbers from 0 to `limit`, as they first appear, and for each number its position among them."""
     if limit > max(len(key), 1 << 16):
         distinct, inverse = np.unique(key, return_inverse=True)
-        return distinct, inverse.astype(np.int32)
-    there = np.zeros(limit, bool)
-    there[key] = True
-    position = np.cumsum(there, dtype=np.int32)
-    position -= 1
-    return np.flatnonzero(there), position[key]
+    else:
+        there = np.zeros(limit, bool)
+        there[key] = True
+        distinct, inverse = np.flatnonzero(there), (np.cumsum(there) - 1)[key]
+    # What the numbers stand for depends on who read the rows; where they appear does not.
+    first = np.empty(len(distinct), np.int64)
+    first[inverse[::-1]] = np.arange(len(key) - 1, -1, -1)
+    order = np.argsort(first)
+    position = np.empty(len(distinct), np.int32)
+    position[order] = np.arange(len(distinct), dtype=np.int32)
+    return distinct[order], position[inverse]
 
 
 def _valid(column: pa.Array) -> Ints:

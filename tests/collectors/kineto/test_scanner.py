@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from explorer.collectors.kineto import compiled as compiled_module
 from explorer.collectors.kineto.compiled import compiled
 from explorer.collectors.kineto.importer import recognises
+from explorer.collectors.kineto.light import distil
 from explorer.collectors.kineto.rows import SCHEMA, WORDS, read_rows, repeats_of
 from explorer.collectors.kineto.scanning import scan
 from explorer.collectors.kineto.splitter import TraceText
@@ -266,3 +267,20 @@ def test_colliding_texts_cost_a_bounded_time() -> None:
     column = found.columns["name"]
     assert column.dictionary.to_pylist() == names
     assert column.indices.to_pylist() == [*range(50_000), *range(50_000)]
+
+
+@pytest.mark.parametrize("threads", [3, 70_000])
+def test_tracks_are_numbered_as_they_appear_whoever_reads(threads: int) -> None:
+    # The reader of odd rows meets its words after the others'.
+    rows = [
+        {"ph": "X", "name": "n", "pid": thread % 2, "tid": thread, "ts": 1}
+        for thread in range(threads, 0, -1)
+    ]
+    rows[0]["pid"] = [[1]]
+    text = json.dumps(rows + rows[1:3]).encode()[1:-1]
+    wanted = [("[[1]]", str(threads)), *((str(row["pid"]), str(row["tid"])) for row in rows[1:])]
+    with without_scanner():
+        plain = distil(read_rows(text))
+    for found in (plain, distil(read_rows(text))):
+        assert found.tracks == wanted
+        assert found.codes["track"].tolist() == [*range(threads), 1, 2]
