@@ -110,6 +110,22 @@ def test_compilation_counts_where_the_recording_has_no_steps(builder: RunBuilder
     assert (finding.severity, finding.saving.expected) == ("high", 6_000_000)
 
 
+def test_compilation_before_the_first_complete_step_is_said(builder: RunBuilder) -> None:
+    """A recording begins inside a step, and that is the one that compiles."""
+    line = builder.line(20, "y = compiled(x)")
+    builder.steps(3, 10_000, first=1, start=90_000)
+    builder.row("steps", step=0, start_ns=at(0), duration_ns=90_000_000, complete=False)
+    builder.event("compile", "forward", 100, 80_000, site=line)
+    for i in range(3):
+        builder.op("aten::mm", 90_000 + i * 10_000, 9_000, site=line)
+    found = find(builder.open())
+    assert [finding.severity for finding in of_rule(found, "cold_compile")] == ["low"]
+    assert of_rule(found, "cold_compile")[0].evidence[0].statement == (
+        "1 compilation took 80 ms of the recording up to the end of its first complete step (1)."
+    )
+    assert of_rule(found, "recompiles") == []
+
+
 def test_without_compilation_there_is_nothing_to_warm_up(builder: RunBuilder) -> None:
     assert of_rule(compiled(builder, False), "cold_compile") == []
 

@@ -58,7 +58,7 @@ def check(context: RuleContext) -> Sequence[Draft]:
 
 
 def compilations(context: RuleContext) -> str:
-    """SQL for compilations in the complete steps (event_id, start_ns, duration_ns, step, site_id), open for conditions on e;
+    """SQL for compilations in the complete steps and before the first of them (event_id, start_ns, duration_ns, step, site_id), open for conditions on e;
     empty where the run holds none."""
     if not context.holds(f"category = 'compile' OR {context.in_texts('name', _COMPILES)}"):
         return ""
@@ -73,7 +73,11 @@ def compilations(context: RuleContext) -> str:
         else context.in_texts("e.name", _COMPILES)
     )
     scope = context.scope
-    steps = f" AND e.step IN ({', '.join(map(str, scope.all_numbers))})" if scope.all_numbers else ""
+    steps = ""
+    if scope.all_numbers:
+        # A recording begins in the middle of a step: what it compiles there is not in a complete one.
+        numbers = ", ".join(map(str, scope.all_numbers))
+        steps = f" AND (e.step IN ({numbers}) OR coalesce(e.step < {scope.all_numbers[0]}, e.start_ns < {scope.start_ns}))"
     return f"""SELECT e.event_id, e.start_ns, e.duration_ns, e.step, coalesce(k.site_id, e.site_id) AS site_id FROM events e
 LEFT JOIN stacks k ON k.stack_id = e.stack_id AND k.depth = 0
 WHERE e.rank = {scope.rank}{steps} AND ({which}) AND e.duration_ns >= {context.setting(RULE, "compile_ns"):.0f}"""
