@@ -145,7 +145,9 @@ def _run(words: list[str], environment: dict[str, str]) -> int:
             child.send_signal(number)
 
     names = [getattr(signal, name) for name in (*_FORWARDED, "SIGINT") if hasattr(signal, name)]
-    previous = {number: signal.signal(number, forward) for number in names}
+    # What is ignored here is ignored by the program (nohup, jobs in the background), which a handler here would end.
+    heard = [number for number in names if signal.getsignal(number) is not signal.SIG_IGN]
+    previous = {number: signal.signal(number, forward) for number in heard}
     try:
         try:
             child = subprocess.Popen(words, env=environment)

@@ -5,17 +5,22 @@ Used to take up line recording again after a hot loop switched it off, and to en
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
+import os
 import threading
 from collections.abc import Callable
-from typing import Any
 
-_CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
+from explorer.collectors.lines.user_code import standard_roots
+
+_OURS = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "")
+_ADD = ctypes.pythonapi.Py_AddPendingCall
+_CALL = ctypes.cast(ctypes.pythonapi.PyObject_IsTrue, ctypes.c_void_p)
+"""Calls `__bool__`, and passes on what that raises: a callback of ctypes would lose it."""
 
 
 class MainThreadCall:
-    """One pending call at a time. `action` runs on the main thread and must not raise; what it raises is dropped."""
+    """One pending call at a time. `action` runs on the main thread and must not raise; what it raises is dropped. What a
+    signal handler of the program raises meanwhile reaches the program."""
 
     def __init__(self, action: Callable[[], None]) -> None:
         self._action = action
@@ -24,8 +29,6 @@ class MainThreadCall:
         # The main thread may be called here while it is in here.
         self._lock = threading.RLock()
         self._stopped = False
-        # Kept alive as long as the interpreter may call it.
-        self._pending: Any = _CALLBACK(self._run)
 
     def after(self, seconds: float) -> None:
         """Arrange the call; does nothing while one is arranged already."""
@@ -42,7 +45,7 @@ class MainThreadCall:
     def now(self) -> None:
         """Have it called at the main thread's next opportunity."""
         if not self._stopped:
-            ctypes.pythonapi.Py_AddPendingCall(self._pending, None)
+            _ADD(_CALL, ctypes.py_object(self))
 
     def stop(self) -> None:
         """No call after this one returns, except one that is already pending, which does nothing."""
@@ -64,10 +67,24 @@ class MainThreadCall:
             self._arranged = False
             if self._stopped:
                 return
-        ctypes.pythonapi.Py_AddPendingCall(self._pending, None)
+        _ADD(_CALL, ctypes.py_object(self))
 
-    def _run(self, _: Any) -> int:
+    def __bool__(self) -> bool:
+        """The pending call: never true, which would be an error."""
         if not self._stopped:
-            with contextlib.suppress(Exception):
+            try:
                 self._action()
-        return 0
+            except Exception as error:
+                if _is_the_programs(error):
+                    raise
+        return False
+
+
+def _is_the_programs(error: Exception) -> bool:
+    """Whether code of the program, which only a signal can have called, had a part in it."""
+    trace = error.__traceback__
+    while trace is not None:
+        if not trace.tb_frame.f_code.co_filename.startswith((_OURS, *standard_roots())):
+            return True
+        trace = trace.tb_next
+    return False
