@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+_MODULE = "<module>"
+
+_COARSE_AT = -(1 << 40)
+
 ROOT = 0
 """The node of an empty chain: no recorded frame is running."""
 
@@ -29,7 +33,8 @@ class Chains:
     _children: dict[tuple[int, int], dict[int, int]] = field(default_factory=dict)
 
     def below(self, parent: int, code: CodeType) -> dict[int, int]:
-        """Nodes of `code` called from `parent`, by line; 0 is the coarse one, a guessed line stands as -line."""
+        """Nodes of `code` called from `parent`, by line; 0 is the coarse one, a guessed line stands as -line, a coarse
+        one at a line as _COARSE_AT - line."""
         key = (parent, id(code))
         found = self._children.get(key)
         if found is None:
@@ -37,17 +42,24 @@ class Chains:
         return found
 
     def add(
-        self, lines: dict[int, int], parent: int, code: CodeType, line: int, *, guess: bool = False
+        self,
+        lines: dict[int, int],
+        parent: int,
+        code: CodeType,
+        line: int,
+        *,
+        guess: bool = False,
+        coarse: bool = False,
     ) -> int:
-        """A new node; `line` 0 makes a coarse one (the function, at its first line), `guess` one whose line is likely but
-        not known. Keeps `code` alive."""
+        """A new node: `coarse` one of which only the function is known (`line` 0: it stands at the first line), `guess` one whose
+        line is likely but not known. Keeps `code` alive."""
         node = len(self.parents)
         self.parents.append(parent)
         self.codes.append(code)
         self.lines.append(line or code.co_firstlineno)
-        self.coarse.append(line == 0)
+        self.coarse.append(coarse or line == 0)
         self.guess.append(guess)
-        lines[-line if guess else line] = node
+        lines[-line if guess else _COARSE_AT - line if coarse and line else line] = node
         return node
 
     def chain(self, node: int) -> list[tuple[CodeType, int, bool]]:
@@ -147,13 +159,13 @@ class Replay:
                     top = stack[-1] if stack else None
                     node = ROOT
                     if top is not None:
-                        found = top.lines.get(COARSE)
-                        node = found if found is not None else add(top.lines, top.parent, top.code, COARSE)
-                        top.node = node
+                        top.node = node = self._coarse(top)
                 elif top is not None:
-                    line = payload if payload > 0 else COARSE
-                    found = top.lines.get(line)
-                    node = found if found is not None else add(top.lines, top.parent, top.code, line)
+                    if payload > 0:
+                        found = top.lines.get(payload)
+                        node = found if found is not None else add(top.lines, top.parent, top.code, payload)
+                    else:
+                        node = self._coarse(top)
                     top.node = node
             else:
                 lines = chains.below(node, payload)
@@ -165,6 +177,15 @@ class Replay:
                 stack.append(top)
             keep(node)
         return nodes
+
+    def _coarse(self, frame: _Frame) -> int:
+        """The node of a frame whose lines are not recorded any more: its function. The first line of a file says nothing of
+        its module level, so there it is the last line known: near it the code was hot."""
+        line = self.chains.lines[frame.node] if frame.code.co_name == _MODULE else 0
+        found = frame.lines.get(_COARSE_AT - line if line else COARSE)
+        if found is not None:
+            return found
+        return self.chains.add(frame.lines, frame.parent, frame.code, line, coarse=True)
 
     def _modules(self, thread: ThreadRecords) -> tuple[list[int], list[int]]:
         """After each record: the innermost module, and how many calls are open."""
