@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
+
+from explorer.collectors.capture.child_exit import prepare_child_exit
 
 if TYPE_CHECKING:
     from explorer.collectors.capture.session import Session
 
 _lock = threading.Lock()
 _active: Session | None = None
-_hooked = False
+_leave_safely: Callable[[], None] | None = None
 
 
 def refusal() -> str | None:
@@ -53,10 +56,10 @@ def active() -> Session | None:
 
 
 def _watch_forks() -> None:
-    global _hooked
-    if not _hooked and hasattr(os, "register_at_fork"):
+    global _leave_safely
+    if _leave_safely is None and hasattr(os, "register_at_fork"):
+        _leave_safely = prepare_child_exit()
         os.register_at_fork(after_in_child=_in_child)
-        _hooked = True
 
 
 def _in_child() -> None:
@@ -64,6 +67,8 @@ def _in_child() -> None:
     global _active, _lock
     _lock = threading.Lock()
     session, _active = _active, None
+    if _leave_safely is not None:
+        _leave_safely()
     if session is not None:
         session.forget_in_child()
 

@@ -10,6 +10,7 @@ import os
 import threading
 from collections.abc import Callable
 
+from explorer.collectors.hidden_thread import HiddenThread
 from explorer.collectors.lines.user_code import standard_roots
 
 _OURS = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "")
@@ -24,7 +25,8 @@ class MainThreadCall:
 
     def __init__(self, action: Callable[[], None]) -> None:
         self._action = action
-        self._timer: threading.Timer | None = None
+        # Set to end the wait that is arranged.
+        self._cancelled: threading.Event | None = None
         self._arranged = False
         # The main thread may be called here while it is in here.
         self._lock = threading.RLock()
@@ -36,11 +38,8 @@ class MainThreadCall:
             if self._arranged or self._stopped:
                 return
             self._arranged = True
-            timer = threading.Timer(seconds, self._fire)
-            timer.name = "neuron-explorer-timer"
-            timer.daemon = True
-            self._timer = timer
-            timer.start()
+            cancelled = self._cancelled = threading.Event()
+            HiddenThread(lambda: self._wait(cancelled, seconds))
 
     def now(self) -> None:
         """Have it called at the main thread's next opportunity."""
@@ -51,19 +50,23 @@ class MainThreadCall:
         """No call after this one returns, except one that is already pending, which does nothing."""
         with self._lock:
             self._stopped = True
-            timer, self._timer = self._timer, None
-        if timer is not None:
-            timer.cancel()
+            cancelled, self._cancelled = self._cancelled, None
+        if cancelled is not None:
+            cancelled.set()
 
     def forget(self) -> None:
-        """In a forked child: the timer's thread does not exist here."""
+        """In a forked child: the thread that waits does not exist here."""
         self._lock = threading.RLock()
         self._stopped = True
-        self._timer = None
+        self._cancelled = None
+
+    def _wait(self, cancelled: threading.Event, seconds: float) -> None:
+        if not cancelled.wait(seconds):
+            self._fire()
 
     def _fire(self) -> None:
         with self._lock:
-            self._timer = None
+            self._cancelled = None
             self._arranged = False
             if self._stopped:
                 return

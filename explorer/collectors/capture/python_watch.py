@@ -11,6 +11,7 @@ import time
 
 from explorer.collectors.capture.main_thread_call import MainThreadCall
 from explorer.collectors.capture.windows import Windows
+from explorer.collectors.hidden_thread import HiddenThread
 
 TICK_SECONDS = 0.02
 
@@ -22,7 +23,7 @@ class PythonWatch:
         self._windows = windows
         self._over = threading.Event()
         self._call = MainThreadCall(self._tick)
-        self._thread: threading.Thread | None = None
+        self._thread: HiddenThread | None = None
 
     def start(self) -> None:
         recorder = self._windows.recorder
@@ -31,17 +32,20 @@ class PythonWatch:
             return
         if threading.current_thread() is not threading.main_thread():
             return
-        self._thread = threading.Thread(target=self._watch, name="neuron-explorer-watch", daemon=True)
-        self._thread.start()
+        self._thread = HiddenThread(self._watch)
 
     def stop(self) -> None:
         self._over.set()
         self._call.stop()
+        if self._thread is not None:
+            self._thread.join(timeout_seconds=5)
+            self._thread = None
 
     def forget(self) -> None:
         """In a forked child."""
         self._over = threading.Event()
         self._over.set()
+        self._thread = None
         self._call.forget()
 
     def _watch(self) -> None:

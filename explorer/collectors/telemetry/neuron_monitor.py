@@ -13,11 +13,11 @@ import queue
 import shutil
 import subprocess
 import tempfile
-import threading
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from explorer.collectors.hidden_thread import HiddenThread
 from explorer.collectors.telemetry.sampler import Reading
 
 USUAL_PLACE = "/opt/aws/neuron/bin/neuron-monitor"
@@ -84,7 +84,8 @@ class NeuronMonitorSampler:
         except OSError:
             self.stop()
             return False
-        threading.Thread(target=self._read, args=(self._process,), name="neuron-monitor", daemon=True).start()
+        process = self._process
+        HiddenThread(lambda: self._read(process))
         return True
 
     def _read(self, process: subprocess.Popen[str]) -> None:

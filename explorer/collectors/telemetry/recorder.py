@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from explorer.collectors.hidden_thread import HiddenThread
 from explorer.collectors.telemetry.sampler import Reading, Sampler
 
 PERIOD_S = 0.5
@@ -53,7 +54,7 @@ class TelemetryRecorder:
         self._rows: list[Reading] = []
         self._lock = threading.Lock()
         self._ended = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._thread: HiddenThread | None = None
         self.failed: dict[str, str] = {}
         self.dropped = 0
         self.cost_ns = 0
@@ -70,15 +71,14 @@ class TelemetryRecorder:
                 self._fail(sampler, error)
         if self._active and self._thread is None:
             self._ended.clear()
-            self._thread = threading.Thread(target=self._run, name="neuron-explorer telemetry", daemon=True)
-            self._thread.start()
+            self._thread = HiddenThread(self._run)
         return [sampler.name for sampler in self._active]
 
     def stop(self) -> None:
         """Take a last sample and release everything. Safe to call twice."""
         self._ended.set()
         if self._thread is not None:
-            self._thread.join(timeout=5)
+            self._thread.join(timeout_seconds=5)
             self._thread = None
         self.sample()
         for sampler in self._active:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -159,6 +160,94 @@ with neuron_profile(RUN) as prof:
     seen = set(names(tmp_path / "run"))
     assert {"aten::add", "aten::sub"} <= seen
     assert "aten::mul" not in seen
+
+
+FORKING = """
+import atexit, os, sys, torch
+torch.ones(3) + 1
+atexit.register(print, "left")
+for code in (4, 0):
+    sys.stdout.flush()
+    child = os.fork()
+    if child == 0:
+        print("child", (torch.ones(3) * 2).sum().item())
+        sys.exit(code)
+    print("code", os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+def test_a_forked_child_ends_as_it_would_alone(tmp_path: Path) -> None:
+    """Torch's native exit code would wait for threads of its profiler, which the child does not have."""
+    (tmp_path / "alone.py").write_text(FORKING)
+    alone = recorded_and_alone(tmp_path)
+    assert alone == "child 6.0\nleft\ncode 4\nchild 6.0\nleft\ncode 0\nleft\n"
+    seen = names(tmp_path / "run")
+    assert "aten::add" in seen
+    assert "aten::mul" not in seen
+
+
+def test_a_child_forked_after_the_capture_ends_as_it_would_alone(tmp_path: Path) -> None:
+    done = script(
+        tmp_path,
+        "import torch\nfrom explorer import neuron_profile\nwith neuron_profile(RUN): torch.ones(3) - 1\n"
+        + FORKING,
+    )
+    assert done.stdout == "child 6.0\nleft\ncode 4\nchild 6.0\nleft\ncode 0\nleft\n"
+
+
+def test_the_program_does_not_see_the_threads_of_the_recording(tmp_path: Path) -> None:
+    (tmp_path / "alone.py").write_text(
+        """
+import sys, threading, time, torch
+traced = []
+threading.settrace(lambda frame, event, argument: traced.append(frame.f_code.co_filename))
+def busy():
+    end = time.monotonic() + 1.2
+    while time.monotonic() < end:
+        sum(range(1000))
+busy()
+torch.ones(3) + 1
+print(threading.active_count())
+own = threading.Thread(target=torch.ones, args=(3,))
+own.start()
+for thread in threading.enumerate():
+    if thread is not threading.main_thread():
+        thread.join()
+print("joined", [thread.name for thread in threading.enumerate()])
+print(any("explorer/collectors" in file for file in traced))
+"""
+    )
+    assert recorded_and_alone(tmp_path) == "1\njoined ['MainThread']\nFalse\n"
+    assert "aten::add" in names(tmp_path / "run")
+
+
+def recorded_and_alone(folder: Path) -> str:
+    """What `alone.py` prints, with `record` and without."""
+    environment = {
+        **os.environ,
+        "OMP_NUM_THREADS": "1",
+        "PYTHONPATH": str(Path(__file__).resolve().parents[3]),
+    }
+    record = ["-m", "explorer.cli.main", "record", "-o", str(folder / "run"), "--", sys.executable]
+    printed = []
+    for before in ([], record):
+        with subprocess.Popen(
+            [sys.executable, *before, str(folder / "alone.py")],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment,
+            start_new_session=True,
+        ) as process:
+            try:
+                output, errors = process.communicate(timeout=60)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                raise
+        assert process.returncode == 0, errors
+        printed.append(output)
+    assert printed[0] == printed[1]
+    return printed[0]
 
 
 def test_windows_survive_a_process_that_is_killed(tmp_path: Path) -> None:
