@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
+from types import FrameType
 
 from explorer.collectors.capture.main_thread_call import MainThreadCall
 from explorer.collectors.capture.windows import Windows
@@ -47,10 +47,10 @@ class LineTakeUp:
         self._wait_seconds = longer if grow else FIRST_WAIT_SECONDS
         self._soon.after(self._wait_seconds)
 
-    def _take_up(self) -> None:
+    def _take_up(self, frame: FrameType) -> None:
         windows = self._windows
         if windows.running and windows.recording and windows.recorder is not None:
-            if windows.recorder.take_up(sys._getframe(2)):
+            if windows.recorder.take_up(frame):
                 self._taken_up = time.monotonic()
             else:
                 self._next(grow=True)

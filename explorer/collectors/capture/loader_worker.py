@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from types import FrameType
 from typing import Any
 
 from explorer.collectors.capture.main_thread_call import MainThreadCall
@@ -105,8 +106,8 @@ class WorkerRecording:
 
         return SettraceRecorder(self._user_code)
 
-    def _take_up(self) -> None:
-        if self._recorder is not None and not self._recorder.take_up(sys._getframe(2)):
+    def _take_up(self, frame: FrameType) -> None:
+        if self._recorder is not None and not self._recorder.take_up(frame):
             self._take_up_soon.after(TAKE_UP_SECONDS)
 
     def _watch_fetches(self) -> None:

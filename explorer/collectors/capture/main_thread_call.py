@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import ctypes
 import os
+import sys
 import threading
+from collections import deque
 from collections.abc import Callable
+from types import FrameType
 
 from explorer.collectors.hidden_thread import HiddenThread
 from explorer.collectors.lines.user_code import standard_roots
@@ -19,11 +22,55 @@ _CALL = ctypes.cast(ctypes.pythonapi.PyObject_IsTrue, ctypes.c_void_p)
 """Calls `__bool__`, and passes on what that raises: a callback of ctypes would lose it."""
 
 
-class MainThreadCall:
-    """One pending call at a time. `action` runs on the main thread and must not raise; what it raises is dropped. What a
-    signal handler of the program raises meanwhile reaches the program."""
+class _PendingCall:
+    """The only pending call that this process ever has from us: whatever is due runs in it.
 
-    def __init__(self, action: Callable[[], None]) -> None:
+    CPython 3.11 never comes out of a Python function that is entered, while traced, from within a pending call if another one
+    was added meanwhile: its entry looks for pending calls first, does not run any inside another, and looks again.
+    """
+
+    def __init__(self) -> None:
+        self._due: deque[MainThreadCall] = deque()
+        self._is_pending = False
+        self.lock = threading.RLock()
+
+    def add(self, call: MainThreadCall) -> None:
+        with self.lock:
+            if call not in self._due:
+                self._due.append(call)
+            if self._is_pending:
+                return
+            # On the main thread the call may be over before the next line is reached.
+            self._is_pending = True
+            if _ADD(_CALL, ctypes.py_object(self)) != 0:
+                self._is_pending = False
+
+    def __bool__(self) -> bool:
+        """The pending call: never true, which would be an error."""
+        frame = sys._getframe().f_back
+        try:
+            while self._due:
+                call = self._due.popleft()
+                # At the end of the interpreter no frame is left.
+                if frame is not None:
+                    call.run(frame)
+        finally:
+            # From here on no Python function is entered: see above.
+            with self.lock:
+                self._is_pending = bool(self._due)
+                if self._is_pending and _ADD(_CALL, ctypes.py_object(self)) != 0:
+                    self._is_pending = False
+        return False
+
+
+_PENDING = _PendingCall()
+
+
+class MainThreadCall:
+    """One call at a time. `action` runs on the main thread, gets the frame that the thread is in, and must not raise; what it
+    raises is dropped. What a signal handler of the program raises meanwhile reaches the program."""
+
+    def __init__(self, action: Callable[[FrameType], None]) -> None:
         self._action = action
         # Set to end the wait that is arranged.
         self._cancelled: threading.Event | None = None
@@ -44,7 +91,7 @@ class MainThreadCall:
     def now(self) -> None:
         """Have it called at the main thread's next opportunity."""
         if not self._stopped:
-            _ADD(_CALL, ctypes.py_object(self))
+            _PENDING.add(self)
 
     def stop(self) -> None:
         """No call after this one returns, except one that is already pending, which does nothing."""
@@ -59,6 +106,7 @@ class MainThreadCall:
         self._lock = threading.RLock()
         self._stopped = True
         self._cancelled = None
+        _PENDING.lock = threading.RLock()
 
     def _wait(self, cancelled: threading.Event, seconds: float) -> None:
         if not cancelled.wait(seconds):
@@ -70,17 +118,16 @@ class MainThreadCall:
             self._arranged = False
             if self._stopped:
                 return
-        _ADD(_CALL, ctypes.py_object(self))
+        _PENDING.add(self)
 
-    def __bool__(self) -> bool:
-        """The pending call: never true, which would be an error."""
+    def run(self, frame: FrameType) -> None:
+        """On the main thread: act, unless stopped."""
         if not self._stopped:
             try:
-                self._action()
+                self._action(frame)
             except Exception as error:
                 if _is_the_programs(error):
                     raise
-        return False
 
 
 def _is_the_programs(error: Exception) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
+from types import FrameType
 
 from explorer.collectors.capture.main_thread_call import MainThreadCall
 from explorer.collectors.capture.windows import Windows
@@ -57,7 +58,7 @@ class PythonWatch:
             if late > 0.6 * sys.getswitchinterval():
                 self._call.now()
 
-    def _tick(self) -> None:
+    def _tick(self, frame: FrameType) -> None:
         windows = self._windows
         if windows.running and windows.recording and windows.recorder is not None:
-            windows.recorder.tick(sys._getframe(2))
+            windows.recorder.tick(frame)

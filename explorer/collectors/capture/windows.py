@@ -262,7 +262,7 @@ class Windows:
         self.open(frame)
         self._steps.begin(self.start_ns if self.recording else now, self.open_number)
 
-    def _cut_by_time(self) -> None:
+    def _cut_by_time(self, frame: FrameType) -> None:
         """The window has lasted long and no step ended: cut it at the program's next line outside torch."""
         if not self.running or not self.recording:
             return
@@ -270,7 +270,7 @@ class Windows:
             return
         if self.recorder is None:
             self._cut_now()
-        elif not self.recorder.at_next_line(_outside_torch(sys._getframe(2)), self._cut_now):
+        elif not self.recorder.at_next_line(_outside_torch(frame), self._cut_now):
             self._cut_soon.after(WINDOW_SECONDS / 10)
 
     def _cut_now(self) -> None:

@@ -38,7 +38,7 @@ def begin(frame: FrameType | None) -> None:
     if threading.current_thread() is not threading.main_thread():
         from explorer.collectors.capture.main_thread_call import MainThreadCall
 
-        waiting = MainThreadCall(lambda: begin(sys._getframe(3)))
+        waiting = MainThreadCall(begin)
         waiting.after(0.0)
         _waiting.append(waiting)
         return

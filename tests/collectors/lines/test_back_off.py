@@ -267,7 +267,7 @@ def test_a_call_is_arranged_once_though_the_main_thread_comes_in_between(
             call.after(2.0)
 
     monkeypatch.setattr(main_thread_call, "HiddenThread", Thread)
-    call = MainThreadCall(lambda: None)
+    call = MainThreadCall(lambda frame: None)
     call.after(1.0)
     call.stop()
     assert len(made) == 1
