@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 import pickle
@@ -94,7 +95,8 @@ class Workers:
                     else:
                         future.set_exception(value)
                 item = self._calls.get()
-            process.stdin.close()
+            with contextlib.suppress(OSError):
+                process.stdin.close()
             process.kill()
 
 
