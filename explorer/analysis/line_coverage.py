@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -16,7 +16,8 @@ _WORK = {"host": "op time", "device": "device time"}
 class LineCoverage:
     """Over all ranks: `work` is 'host' or 'device', `sentence` says what share of its time has which kind of line.
 
-    `phase` is None where all phases are together; shares are 0 to 1.
+    `phase` is None where all phases are together; then `phases` holds each of them, the longest first, unless there is only
+    one. Shares are 0 to 1.
     """
 
     work: str
@@ -25,28 +26,24 @@ class LineCoverage:
     exact_share: float
     none_share: float
     sentence: str
+    phases: tuple[LineCoverage, ...] = ()
 
 
 def line_coverage(run: Run) -> list[LineCoverage]:
     """One entry for op time and one for device time, as far as the run holds any."""
-    return [item for item in _coverage(run) if item.phase is None]
-
-
-def phase_coverage(run: Run) -> list[LineCoverage]:
-    """One entry for each phase of op time and of device time, the longest first; none where all is of one phase."""
-    items = [item for item in _coverage(run) if item.phase is not None]
-    several = {work for work in _WORK if sum(item.work == work for item in items) > 1}
-    return [item for item in items if item.work in several]
-
-
-def _coverage(run: Run) -> list[LineCoverage]:
     rows = run.engine.sql(
         """SELECT work, phase, sum(time_ns)::DOUBLE AS time_ns, sum(exact_ns)::DOUBLE AS exact, sum(shared_ns)::DOUBLE AS shared,
         sum(coarse_ns)::DOUBLE AS coarse, sum(inferred_ns)::DOUBLE AS inferred, sum(unseen_ns)::DOUBLE AS unseen,
         sum(outside_ns)::DOUBLE AS outside
         FROM line_coverage GROUP BY work, phase HAVING sum(time_ns) > 0 ORDER BY work DESC, time_ns DESC, phase NULLS FIRST"""
     ).rows()
-    return [_of(row) for row in rows]
+    items = [_of(row) for row in rows]
+    found = []
+    for item in items:
+        if item.phase is None:
+            phases = tuple(part for part in items if part.work == item.work and part.phase is not None)
+            found.append(replace(item, phases=phases if len(phases) > 1 else ()))
+    return found
 
 
 def _of(row: Mapping[str, Any]) -> LineCoverage:

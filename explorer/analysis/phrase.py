@@ -20,6 +20,13 @@ def duration_text(duration_ns: float) -> str:
     return quantity.duration_text(duration_ns, trim=True) if duration_ns else "0 ns"
 
 
+def place(row: Mapping[str, Any]) -> str | None:
+    """`file:line` of a row; the file alone where only the function is known, None where no file is."""
+    if not row.get("file"):
+        return None
+    return f"{row['file']}:{row['line']}" if row["line"] else str(row["file"])
+
+
 def size_text(size_bytes: float) -> str:
     """Bytes in a sentence: 512 B, 1.5 KiB."""
     return quantity.size_text(size_bytes, trim=True)

@@ -29,9 +29,10 @@ def command(
     waited for last: the thread itself, a device event, its launch, another stream. Its pieces add up to the wall time.
     Work beside the path has slack: it could end that much later, and making it faster gains nothing.
     """
+    from explorer.analysis.phrase import place
     from explorer.analysis.trace_rows import step_window
     from explorer.cli.output import chosen, cut, note_cut, print_json
-    from explorer.cli.reading import named, place
+    from explorer.cli.reading import named
     from explorer.cli.source_run import open_source
     from explorer.cli.table import Column, print_table
 

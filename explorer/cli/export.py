@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from explorer.cli.options import RankOption, RunArgument, StepOption
+from explorer.cli.options import OUTPUT, RankOption, RunArgument, StepOption
 from explorer.model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -29,16 +29,7 @@ WEIGHTS = ("host", "device")
 
 def command(
     run: RunArgument,
-    output: Annotated[
-        str,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="Where to write it; - for standard output",
-            show_default=False,
-        ),
-    ],
+    output: Annotated[str, OUTPUT],
     format_: Annotated[
         str | None,
         typer.Option(

@@ -19,8 +19,9 @@ def command(
     enqueued and had not begun. The line is the one that was executing, or that is responsible for the work that ended
     the gap.
     """
+    from explorer.analysis.phrase import place
     from explorer.cli.peer_columns import PEER_COLUMNS
-    from explorer.cli.reading import place, read, step_of_mode
+    from explorer.cli.reading import read, step_of_mode
     from explorer.cli.table import Column
 
     columns = (

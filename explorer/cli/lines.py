@@ -38,7 +38,8 @@ def command(
     executing the line itself. The shares are parts of all device time and of all host time. A line and the
     comprehensions and lambdas on it are one row; --by site tells them apart.
     """
-    from explorer.cli.reading import named, place, read
+    from explorer.analysis.phrase import place
+    from explorer.cli.reading import named, read
     from explorer.cli.table import Column
 
     columns = (

@@ -19,13 +19,12 @@ def print_lines_known(run: Run, *, every_phase: bool) -> None:
     """
     from rich.text import Text
 
-    from explorer.analysis.line_coverage import line_coverage, phase_coverage
+    from explorer.analysis.line_coverage import line_coverage
     from explorer.cli.table import console, print_hanging
 
     out = console()
-    phases = phase_coverage(run)
     for known in line_coverage(run):
         print_hanging(Text("Lines known  ", style="bold"), known.sentence, to=out)
-        for part in phases:
-            if part.work == known.work and (every_phase or part.exact_share < _ALL):
+        for part in known.phases:
+            if every_phase or part.exact_share < _ALL:
                 print_hanging("               ", part.sentence, to=out)

@@ -16,6 +16,10 @@ StepOption = Annotated[int | None, typer.Option("--step", help="Only this step",
 ModeOption = Annotated[
     str, typer.Option("--mode", help="Definitions: native, hta (HTA's) or tracelens (TraceLens's)")
 ]
+OUTPUT = typer.Option(
+    "--output", "-o", metavar="FILE", help="Where to write it; - for standard output", show_default=False
+)
+"""For verbs that write one file; some go without."""
 CacheOption = Annotated[
     str | None,
     typer.Option(

@@ -90,13 +90,6 @@ def step_of_mode(step: int | None, mode: str) -> int | None:
     return step
 
 
-def place(row: Mapping[str, Any]) -> str | None:
-    """`file:line` of a row; the file alone where only the function is known."""
-    if not row.get("file"):
-        return None
-    return f"{row['file']}:{row['line']}" if row["line"] else str(row["file"])
-
-
 def named(function: str | None) -> str:
     """A function where there is no code to show: `main()`; `<module>` is none to call."""
     return f"{function}()" if function and not function.endswith(">") else function or ""

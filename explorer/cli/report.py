@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from explorer.cli.options import RunArgument
+from explorer.cli.options import OUTPUT, RunArgument
 from explorer.model.errors import UsageError
 
 FORMATS = ("html", "md")
@@ -15,16 +15,7 @@ FORMATS = ("html", "md")
 
 def command(
     run: RunArgument,
-    output: Annotated[
-        str | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="Where to write it; - for standard output",
-            show_default=False,
-        ),
-    ] = None,
+    output: Annotated[str | None, OUTPUT] = None,
     format_: Annotated[
         str | None,
         typer.Option(

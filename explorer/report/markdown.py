@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from explorer.analysis.key_figures import overview
-from explorer.analysis.phrase import duration_text
+from explorer.analysis.phrase import duration_text, place
 from explorer.analysis.run_facts import run_facts
 from explorer.analysis.unchecked import unchecked
 from explorer.model.saving_text import saving_text
@@ -59,15 +59,11 @@ def _line_table(rows: list[dict[str, Any]]) -> list[str]:
         f"| line | code | {' | '.join(heads[name] for name in times)} |",
         f"|---|---|{'---:|' * len(times)}",
         *(
-            f"| {code_span(_place(row), in_table=True)} | {code_span(row['code'] or row['function'] or '', in_table=True)} | "
+            f"| {code_span(place(row) or '', in_table=True)} | {code_span(row['code'] or row['function'] or '', in_table=True)} | "
             f"{' | '.join(duration_text(row[name]) for name in times)} |"
             for row in rows
         ),
     ]
-
-
-def _place(row: dict[str, Any]) -> str:
-    return f"{row['file']}:{row['line']}" if row["line"] else str(row["file"])
 
 
 def _plain(text: object) -> str:

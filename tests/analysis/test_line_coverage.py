@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from explorer.analysis.line_coverage import line_coverage, phase_coverage
+from explorer.analysis.line_coverage import line_coverage
 from explorer.analysis.run import open_run
 from explorer.model import ids
 from explorer.store.writer import RunWriter
@@ -80,12 +80,13 @@ def test_every_kind_of_knowledge(tmp_path: Path) -> None:
         "device time: 60.0 % to one exact line; 30.0 % to none, with no known launching call; "
         "10.0 % to none, outside your code.",
     ]
-    assert [(known.work, known.phase, known.time_ns) for known in phase_coverage(run)] == [
+    phases = [part for known in line_coverage(run) for part in known.phases]
+    assert [(known.work, known.phase, known.time_ns) for known in phases] == [
         ("host", "forward", 500),
         ("host", "backward", 85),
         ("host", "other", 15),
     ]
-    assert phase_coverage(run)[1].sentence == (
+    assert phases[1].sentence == (
         "op time of backward: 58.8 % shared by several known lines; 35.3 % to a line by order or time; "
         "5.9 % to none, on threads without recorded lines."
     )

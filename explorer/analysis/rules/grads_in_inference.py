@@ -66,19 +66,18 @@ WHERE {context.where()} AND e.category = 'op' AND e.phase = 'forward' AND {conte
 
 def _calls_of_the_step(context: RuleContext) -> dict[int, int]:
     """Time of the recorded ops by the outermost line that a step executes above each: the call to put under inference_mode()."""
-    rows = context.rows(
+    found = context.costliest_lines(
         f"""WITH visited AS (
           SELECT site_id FROM line_steps l WHERE {context.where("l")} AND l.track_id = {context.main_track}
           GROUP BY site_id HAVING sum(visits) >= 0.5 * {context.count}),
         calls AS (SELECT k.stack_id, arg_max(k.site_id, k.depth) AS site_id FROM stacks k
           JOIN sites s USING (site_id) SEMI JOIN visited v ON v.site_id = k.site_id WHERE s.is_user GROUP BY 1)
-        SELECT coalesce(c.site_id, o.executing_site_id) AS site_id, (sum(o.duration_ns) / {context.count})::BIGINT AS time_ns
+        SELECT coalesce(c.site_id, o.executing_site_id) AS site_id, o.duration_ns
         FROM top_ops o JOIN events e ON e.rank = o.rank AND e.event_id = o.event_id LEFT JOIN calls c ON c.stack_id = e.stack_id
-        WHERE {context.where("o")} AND o.phase = 'forward' AND coalesce(c.site_id, o.executing_site_id) IS NOT NULL
-        GROUP BY 1 ORDER BY time_ns DESC, site_id LIMIT 3"""
+        WHERE {context.where("o")} AND o.phase = 'forward'"""
     )
-    least_ns = _LEAST_LINE_SHARE * sum(item["time_ns"] for item in rows)
-    return {item["site_id"]: item["time_ns"] for item in rows if item["time_ns"] >= least_ns}
+    least_ns = _LEAST_LINE_SHARE * sum(found.values())
+    return {site: time_ns for site, time_ns in found.items() if time_ns >= least_ns}
 
 
 def _saving_ns(context: RuleContext, row: dict[str, float], recorded: str) -> int:

@@ -53,7 +53,11 @@ def stretch(column: Column, low: int, high: int) -> Values:
     return column.between(low, high) if isinstance(column, StoredColumn) else column[low:high]
 
 
+def opened(column: Column) -> Values:
+    """The whole column, mapped for reading where it lies in a file."""
+    return column.open() if isinstance(column, StoredColumn) else column
+
+
 def picked(column: Column, places: npt.NDArray[np.integer[Any]]) -> Values:
     """The numbers at some places, wherever the column lies."""
-    whole = column.open() if isinstance(column, StoredColumn) else column
-    return np.asarray(whole[places])
+    return np.asarray(opened(column)[places])

@@ -15,21 +15,19 @@ SWEEP_LAYOUT = 1
 
 def compiled() -> ModuleType | None:
     """The scanner's module; None where it was not built, is not of this version, or NE_NO_SCANNER is set."""
-    if os.environ.get(SETTING):
-        return None
-    try:
-        found = import_module("explorer.collectors.kineto._scanner")
-    except ImportError:
-        return None
-    return found if getattr(found, "LAYOUT", None) == LAYOUT else None
+    return _part("_scanner", LAYOUT)
 
 
 def compiled_sweep() -> ModuleType | None:
     """The module that nests events; None as for the scanner."""
+    return _part("_sweep", SWEEP_LAYOUT)
+
+
+def _part(name: str, layout: int) -> ModuleType | None:
     if os.environ.get(SETTING):
         return None
     try:
-        found = import_module("explorer.collectors.kineto._sweep")
+        found = import_module(f"explorer.collectors.kineto.{name}")
     except ImportError:
         return None
-    return found if getattr(found, "LAYOUT", None) == SWEEP_LAYOUT else None
+    return found if getattr(found, "LAYOUT", None) == layout else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,6 +45,11 @@ class Events:
         """Which events have one of our categories."""
         table = np.array([category in wanted for category in self.categories], bool)
         return table[self.category] if len(table) else np.zeros(len(self.category), bool)
+
+    def named(self, wanted: Callable[[str], bool]) -> Flags:
+        """Which events have a name of that kind; each name is asked once."""
+        table = np.array([wanted(name) for name in self.names], bool)
+        return table[self.name] if len(table) else np.zeros(len(self.name), bool)
 
     def forget(self) -> None:
         """Drop all numbers; the words stay."""

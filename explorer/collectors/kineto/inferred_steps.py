@@ -22,7 +22,7 @@ def optimizer_steps(events: Events) -> tuple[Ints, Ints, list[dict[str, Any]]]:
     the recording (`complete` is False).
     """
     none = np.empty(0, np.int64)
-    called = _named(events, _OPTIMIZER) & ~events.on_device
+    called = events.named(lambda name: name.startswith(_OPTIMIZER)) & ~events.on_device
     marks = np.flatnonzero(called)
     if not len(marks):
         return none, none, []
@@ -37,7 +37,8 @@ def optimizer_steps(events: Events) -> tuple[Ints, Ints, list[dict[str, Any]]]:
     reached = np.maximum.accumulate(ends)
     outer = np.append(True, ends[1:] > reached[:-1])
     starts, ends = starts[outer], ends[outer]
-    backward = np.sort(events.start[_named(events, _BACKWARD) & ~events.on_device])
+    evaluated = events.named(lambda name: name.startswith(_BACKWARD)) & ~events.on_device
+    backward = np.sort(events.start[evaluated])
     if len(backward):
         before = np.searchsorted(backward, starts)
         last = np.append(before[1:] > before[:-1], True)
@@ -62,8 +63,3 @@ def optimizer_steps(events: Events) -> tuple[Ints, Ints, list[dict[str, Any]]]:
         for number, (begin, end, whole) in enumerate(zip(edges, edges[1:], complete))
     ]
     return np.array(edges[:-1], np.int64), np.array(edges[1:], np.int64), rows
-
-
-def _named(events: Events, beginning: str) -> npt.NDArray[np.bool_]:
-    known = np.array([name.startswith(beginning) for name in events.names] or [False])
-    return known[events.name]

@@ -28,7 +28,7 @@ def classify_events(
     else:
         span, of_process = 1, {}
     del category
-    found_keys, inverse = _numbered(key, len(light.categories) * width * span)
+    found_keys, inverse = distinct(key)
     ours: list[str] = []
     position: dict[str, int] = {}
     found = np.zeros(len(found_keys), np.int8)
@@ -44,15 +44,3 @@ def classify_events(
             ours.append(word)
         found[index], device[index] = position[word], on_device
     return found[inverse], device[inverse], ours or ["other"]
-
-
-def _numbered(key: Ints, size: int) -> tuple[Ints, npt.NDArray[np.int32]]:
-    """The distinct keys, which are below `size`, and for each key its position among them."""
-    if size > 4 * len(key):
-        return distinct(key)
-    occurs = np.zeros(size, bool)
-    occurs[key] = True
-    found = np.flatnonzero(occurs)
-    position = np.empty(size, np.int32)
-    position[found] = np.arange(len(found), dtype=np.int32)
-    return found, position[key]

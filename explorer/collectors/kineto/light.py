@@ -9,6 +9,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from explorer.collectors.kineto.distinct import distinct
+
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 NONE = np.iinfo(np.int64).min
@@ -233,8 +235,9 @@ def distil(rows: pa.Table) -> Distilled:
         codes_[name] = np.asarray(pc.fill_null(column.indices, len(words[name]) - 1))
     width = len(words["tid"])
     key = codes_["pid"].astype(np.int64) * width + codes_["tid"]
-    distinct, codes_["track"] = _numbered(key, len(words["pid"]) * width)
-    tracks = [(words["pid"][k // width], words["tid"][k % width]) for k in distinct.tolist()]
+    # What the numbers stand for depends on who read the rows; where they first appear does not.
+    found, codes_["track"] = distinct(key)
+    tracks = [(words["pid"][k // width], words["tid"][k % width]) for k in found.tolist()]
     sparse = {}
     for name in SPARSE:
         column = columns[name]
@@ -257,23 +260,6 @@ def distil(rows: pa.Table) -> Distilled:
         sized=_valid(columns["size_bytes"]),
         labels=list(zip(labelled.tolist(), labels.drop_null().to_pylist())),
     )
-
-
-def _numbered(key: Ints, limit: int) -> tuple[Ints, npt.NDArray[np.int32]]:
-    """The distinct ones of numbers from 0 to `limit`, as they first appear, and for each number its position among them."""
-    if limit > max(len(key), 1 << 16):
-        distinct, inverse = np.unique(key, return_inverse=True)
-    else:
-        there = np.zeros(limit, bool)
-        there[key] = True
-        distinct, inverse = np.flatnonzero(there), (np.cumsum(there) - 1)[key]
-    # What the numbers stand for depends on who read the rows; where they appear does not.
-    first = np.empty(len(distinct), np.int64)
-    first[inverse[::-1]] = np.arange(len(key) - 1, -1, -1)
-    order = np.argsort(first)
-    position = np.empty(len(distinct), np.int32)
-    position[order] = np.arange(len(distinct), dtype=np.int32)
-    return distinct[order], position[inverse]
 
 
 def _valid(column: pa.Array) -> Ints:

@@ -237,8 +237,8 @@ def _marked_steps(events: Events) -> tuple[Ints, Ints, Ints, list[dict[str, Any]
     passes = not len(marks)
     if passes:
         # A serving engine marks no steps: each of its forward passes is one.
-        known = np.array([inference_step_of(name) is not None for name in events.names] or [False])
-        marks = np.flatnonzero(known[events.name] & ~events.on_device)
+        served = events.named(lambda name: inference_step_of(name) is not None)
+        marks = np.flatnonzero(served & ~events.on_device)
     if not len(marks):
         return marks, marks, marks, rows
     marks = marks[np.argsort(events.start[marks], kind="stable")]

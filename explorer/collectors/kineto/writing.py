@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from explorer.collectors.kineto.collecting import Collected
-from explorer.collectors.kineto.columns import Column, StoredColumn
+from explorer.collectors.kineto.columns import Column, opened
 from explorer.collectors.kineto.devices import device_rows
 from explorer.collectors.kineto.group import Group, Written
 from explorer.collectors.kineto.light import LightRows
@@ -116,8 +116,7 @@ def write_rows(
 
 
 def _groups(linked: Linked, spool: Spool, found: Collected, memory: dict[str, Ints]) -> Iterator[Group]:
-    column = linked.columns["row"]
-    event_row = column.open() if isinstance(column, StoredColumn) else column
+    event_row = opened(linked.columns["row"])
     refused_rows = np.array([row for row, _ in found.refused], np.int64)
     unfinished = sorted(found.unfinished.tolist())
     closed = sorted(found.end_of)
