@@ -168,9 +168,9 @@ def test_fixed_convolutions_without_benchmark(builder: RunBuilder) -> None:
     assert finding.confidence == "low"
 
 
-@pytest.mark.parametrize(("benchmark", "varying"), [(True, False), (False, True)])
-def test_benchmark_that_is_on_or_would_not_help(builder: RunBuilder, benchmark: bool, varying: bool) -> None:
-    assert of_rule(convolutions(builder, benchmark, varying), "cudnn_benchmark") == []
+@pytest.mark.parametrize(("is_on", "varying"), [(True, False), (False, True)])
+def test_benchmark_that_is_on_or_would_not_help(builder: RunBuilder, is_on: bool, varying: bool) -> None:
+    assert of_rule(convolutions(builder, is_on, varying), "cudnn_benchmark") == []
 
 
 def test_a_run_that_does_not_say_so_is_not_checked(builder: RunBuilder) -> None:
