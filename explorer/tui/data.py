@@ -111,12 +111,16 @@ class Data:
             return
         app = owner.app
 
+        def waits(worker: Worker[None]) -> bool:
+            # An app that ends takes the widgets out of a screen before the screen itself.
+            return not worker.is_cancelled and owner.is_attached and app.is_running
+
         def answer(worker: Worker[None], value: T) -> None:
-            if not worker.is_cancelled and owner.is_attached:
+            if waits(worker):
                 then(value)
 
         def fail(worker: Worker[None], text: str) -> None:
-            if worker.is_cancelled or not owner.is_attached:
+            if not waits(worker):
                 return
             if failed is not None:
                 failed(text)
