@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-import re
+import shlex
 from dataclasses import asdict
 from typing import Annotated
 
 import typer
 
 from explorer.cli.options import JsonOption
+from explorer.cli.run_name import name_of_source
 
 SCHEMA = "neuron-explorer/import/1"
 
@@ -79,6 +80,7 @@ def command(
     from explorer.collectors.options import ImportOptions
     from explorer.collectors.source import Limits
 
+    _refuse_runs(sources)
     options = ImportOptions(
         rank=rank,
         limits=Limits(max_ratio, max_bytes),
@@ -121,6 +123,20 @@ def command(
     return report.exit_code
 
 
+def _refuse_runs(sources: list[str]) -> None:
+    """Raise for a source that is no trace: an empty word, or a run."""
+    from explorer.model.errors import InputError, UsageError
+    from explorer.store.reader import is_run
+
+    for source in sources:
+        if not source:
+            raise UsageError("The path of the trace is empty.", "Give a trace file or a directory of them.")
+        if "://" not in source and os.path.isdir(source) and is_run(source):
+            raise InputError(
+                f"{source} is a run already.", f"Read it: neuron-explorer bottlenecks {shlex.quote(source)}"
+            )
+
+
 def _from_cache(sources: list[str], output: str | None, cache_dir: str, *, changed: bool, json: bool) -> int:
     """The run of one source by way of a cache: instant where the source is unchanged."""
     from explorer.cli.output import note, print_json
@@ -146,14 +162,7 @@ def _from_cache(sources: list[str], output: str | None, cache_dir: str, *, chang
 
 def default_output(source: str) -> str:
     """runs/<name of the source without its endings>"""
-    name = os.path.basename(os.path.normpath(source))
-    name = re.sub(
-        r"(?i)(\.pt)?(\.trace)?(\.json|\.pickle|\.pkl|\.sqlite|\.db|\.xplane\.pb)?(\.gz|\.zst|\.zip)?$",
-        "",
-        name,
-    )
-    name = re.sub(r"[*?\[\]]+", "", name)
-    return os.path.join("runs", name or "import")
+    return os.path.join("runs", name_of_source(source, "import"))
 
 
 def _short(directory: str) -> str:

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
+from explorer.cli.run_name import run_name
 from explorer.model.errors import ExplorerError, UsageError
 
 CONTEXT_SETTINGS = {"allow_interspersed_args": False, "ignore_unknown_options": False}
@@ -109,7 +110,7 @@ def _default_directory(words: list[str]) -> str:
     script = next((word for word in words if word.endswith(".py")), None)
     if script is None and "-m" in words[:-1]:
         script = words[words.index("-m") + 1]
-    name = os.path.splitext(os.path.basename(script or words[0]))[0] or "program"
+    name = run_name(os.path.splitext(os.path.basename(script or words[0]))[0], "program")
     return os.path.join("runs", f"{name}-{time.strftime('%Y%m%d-%H%M%S')}")
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from typing import Annotated
 
 import typer
 
 from explorer.cli.options import OUTPUT, RunArgument
+from explorer.cli.run_name import name_of_source
 from explorer.model.errors import UsageError
 
 FORMATS = ("html", "md")
@@ -43,7 +43,7 @@ def command(
     if output == "-" or (output is None and kind == "md"):
         print(harmless(text), end="")
         return opened.exit_code
-    target = output or f"{os.path.basename(opened.run.directory.rstrip('/'))}.html"
+    target = output or f"{name_of_source(run, 'report')}.html"
     write_text(target, text, remedy="Choose another file with -o.")
     note(f"report: {target}")
     return opened.exit_code

@@ -24,7 +24,7 @@ from explorer.collectors.options import DEFAULTS, ImportOptions
 from explorer.collectors.source import Limits, Source, open_source
 from explorer.model.errors import InputError, UsageError
 from explorer.store.cluster import each
-from explorer.store.location import Location, is_remote
+from explorer.store.location import Location, is_remote, open_store
 from explorer.store.manifest import decode, manifest_path
 
 _HEAD_BYTES = 4 << 20
@@ -161,9 +161,7 @@ def _plan(
 
 def _remote_files(url: str) -> list[tuple[str, int]]:
     """(URL, bytes) of the files that a URL names: itself, what lies below it, or what its pattern matches."""
-    import fsspec
-
-    filesystem, path = fsspec.core.url_to_fs(url)
+    filesystem, path = open_store(url)
     try:
         if any(character in path for character in "*?["):
             names = filesystem.glob(path)
@@ -171,10 +169,10 @@ def _remote_files(url: str) -> list[tuple[str, int]]:
             names = [path]
         else:
             names = filesystem.find(path)
-    except OSError as error:
-        raise InputError(
-            f"{url} cannot be read: {error}.", "Check the address and the credentials."
-        ) from error
+    # Each kind of store raises errors of its own.
+    except Exception as error:
+        why = " ".join(str(error).split()).rstrip(".") or type(error).__name__
+        raise InputError(f"{url} cannot be read: {why}.", "Check the address and the credentials.") from error
     if not names:
         raise InputError(f"{url} holds no file.", "Check the address.")
     return [

@@ -28,8 +28,8 @@ def find_inputs(paths: Iterable[str | os.PathLike[str]], limits: Limits) -> Inpu
     """Open everything that the paths name, in natural order (rank 2 before rank 10).
 
     A path that exists is taken as it is, also when it holds glob characters; one that does not is tried as a glob. A file
-    that is missing, empty or unreadable costs only itself. Raises InputError for a glob without matches, and a symbolic
-    link inside a directory that leads out of it.
+    that is missing, empty or unreadable costs only itself. Raises InputError for a glob without matches, a directory that
+    cannot be read, and a symbolic link inside a directory that leads out of it.
     """
     result = Inputs()
     for path in (os.fspath(given) for given in paths):
@@ -41,7 +41,7 @@ def find_inputs(paths: Iterable[str | os.PathLike[str]], limits: Limits) -> Inpu
         for match in matches:
             if os.path.isdir(match):
                 result.directories.append(match)
-                for file in _files(match):
+                for file in _files(match, result.skipped):
                     try:
                         result.found += open_source(file, limits)
                     except InputError as error:
@@ -64,10 +64,18 @@ def natural_order(path: str) -> list[tuple[int, int, str]]:
     ]
 
 
-def _files(directory: str) -> Iterator[str]:
-    """Regular files below a directory; hidden ones and finished runs are left out."""
+def _files(directory: str, skipped: list[tuple[str, str]]) -> Iterator[str]:
+    """Regular files below a directory; hidden ones and finished runs are left out, folders that cannot be read are
+    added to `skipped`. Raises InputError where that is the directory itself."""
     root = os.path.realpath(directory)
-    for folder, names, files in os.walk(directory):
+
+    def unread(error: OSError) -> None:
+        message = f"{error.filename} cannot be read: {error.strerror}."
+        if error.filename == directory:
+            raise InputError(message, "Check its permissions.") from error
+        skipped.append((error.filename, message))
+
+    for folder, names, files in os.walk(directory, onerror=unread):
         names[:] = sorted((n for n in names if not n.startswith(".")), key=natural_order)
         if "manifests" in names:
             names[:] = []

@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from explorer.model.errors import UsageError
+from explorer.model.errors import InputError, MissingExtra, UsageError
 
 if TYPE_CHECKING:
     import fsspec
@@ -18,6 +18,49 @@ def is_remote(path: str | os.PathLike[str]) -> bool:
     return "://" in text and not text.startswith("file://")
 
 
+def open_store(
+    url: str, storage_options: dict[str, Any] | None = None
+) -> tuple[fsspec.AbstractFileSystem, str]:
+    """The store that a URL names, and the path in it.
+
+    Raises MissingExtra where the package for stores is absent, InputError where the store cannot be opened.
+    """
+    try:
+        import fsspec
+
+        filesystem, path = fsspec.core.url_to_fs(url, **(storage_options or {}))
+    except ModuleNotFoundError as error:
+        raise MissingExtra(error.name or "fsspec", "cloud", f"Opening {url}") from error
+    # Each kind of store raises errors of its own.
+    except Exception as error:
+        raise _unopened(url, error) from error
+    return filesystem, str(path)
+
+
+def _unopened(url: str, error: Exception) -> InputError:
+    why = " ".join(str(error).split()).rstrip(".") or type(error).__name__
+    return InputError(
+        f"{url} cannot be opened: {why}.", "Check the address, the credentials and the package for its store."
+    )
+
+
+def _local_root(path: str) -> str:
+    """The absolute form of a local path. Raises UsageError for one that Parquet and SQL cannot name."""
+    root = os.path.abspath(path)
+    if "\0" in root:
+        raise UsageError(
+            "The path of the run holds a NUL character.", "Give a run directory or a trace file."
+        )
+    try:
+        root.encode()
+    except UnicodeEncodeError as error:
+        raise UsageError(
+            f"The path {root} is not UTF-8, and no run can lie there.",
+            "Rename the folder, or give another one.",
+        ) from error
+    return root
+
+
 @dataclass(frozen=True)
 class Location:
     """A run's directory. `root` is an absolute local path, or a path inside `filesystem` where that is not None."""
@@ -27,17 +70,18 @@ class Location:
 
     @classmethod
     def of(cls, directory: str | os.PathLike[str], storage_options: dict[str, Any] | None = None) -> Location:
-        """Local paths need no fsspec; `scheme://` URLs are opened through it. Raises UsageError for an empty path."""
+        """Local paths need no fsspec; `scheme://` URLs are opened through it.
+
+        Raises UsageError for a path that is empty, holds NUL or is not UTF-8, InputError for a store that does not open.
+        """
         text = os.fspath(directory)
         if not text:
             raise UsageError("The path of the run is empty.", "Give a run directory or a trace file.")
         if "://" not in text:
-            return cls(os.path.abspath(text))
+            return cls(_local_root(text))
         if text.startswith("file://"):
-            return cls(os.path.abspath(text.removeprefix("file://")))
-        import fsspec
-
-        filesystem, root = fsspec.core.url_to_fs(text, **(storage_options or {}))
+            return cls(_local_root(text.removeprefix("file://")))
+        filesystem, root = open_store(text, storage_options)
         return cls(root.rstrip("/"), filesystem)
 
     @property
@@ -79,18 +123,25 @@ class Location:
         os.replace(temporary, path)
 
     def list_folder(self, relative: str) -> list[str]:
-        """Names in a folder, sorted; empty where there is none."""
+        """Names in a folder, sorted; empty where there is none. Raises InputError where it cannot be read."""
         path = self.join(relative)
         if self.filesystem is None:
             try:
                 return sorted(os.listdir(path))
             except (FileNotFoundError, NotADirectoryError):
                 return []
-        if not self.filesystem.exists(path):
-            return []
-        return sorted(
-            str(name).rsplit("/", 1)[-1] for name in self.filesystem.ls(path, detail=False, refresh=True)
-        )
+            except OSError as error:
+                raise InputError(
+                    f"{self.root} cannot be read: {error.strerror or error}.",
+                    "Check the path and its permissions.",
+                ) from error
+        try:
+            if not self.filesystem.exists(path):
+                return []
+            names = self.filesystem.ls(path, detail=False, refresh=True)
+        except Exception as error:
+            raise _unopened(str(self.filesystem.unstrip_protocol(self.root)), error) from error
+        return sorted(str(name).rsplit("/", 1)[-1] for name in names)
 
     def remove(self, relative: str) -> None:
         """Remove a file."""

@@ -122,8 +122,8 @@ class Session:
             self.windows.close(now)
         self._disarm()
         guard.release(self)
-        if self.tables.has_writer:
-            self._finish()
+        if self.tables.has_writer and self._finished() and self.settings.on_run_ready is not None:
+            self.settings.on_run_ready(self.directory)
 
     def _disarm(self) -> None:
         self.windows.stop()
@@ -154,6 +154,15 @@ class Session:
 
     # -- the end
 
+    def _finished(self) -> bool:
+        """Finish the run. What fails (a full disk, a folder that is gone) is said, and the program goes on."""
+        try:
+            self._finish()
+        except Exception as error:
+            print(f"neuron-explorer: the run is incomplete: {type(error).__name__}: {error}", file=sys.stderr)
+            return False
+        return True
+
     def _finish(self) -> None:
         tables = self.tables
         tables.write_rest()
@@ -168,8 +177,6 @@ class Session:
         self._describe(finished=True)
         say_health(self.settings, self.windows, tables, self.side, self.steps)
         tables.writer.close()
-        if self.settings.on_run_ready is not None:
-            self.settings.on_run_ready(self.directory)
 
     def _describe(self, *, finished: bool) -> None:
         """Bring the manifest up to date."""

@@ -290,6 +290,26 @@ def test_an_unwritable_directory_is_one_clear_error(tmp_path: Path) -> None:
     assert is_run(tmp_path / "run")
 
 
+def test_a_run_that_cannot_be_finished_is_said_and_the_program_goes_on(tmp_path: Path) -> None:
+    done = script(
+        tmp_path,
+        """
+import shutil, torch
+from explorer import neuron_profile
+with neuron_profile(RUN) as prof:
+    for _ in range(3):
+        torch.ones(3) + 1
+        prof.step()
+        shutil.rmtree(RUN, ignore_errors=True)
+        open(RUN, "a").close()
+print("went on")
+""",
+    )
+    assert done.stdout == "went on\n"
+    assert "neuron-explorer: the run is incomplete: NotADirectoryError: " in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_the_decorator_records_every_call(tmp_path: Path) -> None:
     @neuron_profile(tmp_path / "run")
     def train(value: int) -> int:
