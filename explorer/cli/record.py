@@ -86,9 +86,10 @@ def command(
 
 def _free_directory(wanted: str) -> str:
     """The wanted directory, or the first sibling that holds no run. Raises UsageError where nothing can be written."""
+    from explorer.store.location import Location
     from explorer.store.reader import is_run
 
-    path, number = os.path.abspath(wanted), 2
+    path, number = Location.of(wanted).of_run().root, 2
     while is_run(path):
         path = f"{os.path.abspath(wanted)}-{number}"
         number += 1

@@ -89,7 +89,7 @@ def url_of(location: Location) -> str:
 
 
 def _free_target(directory: str | os.PathLike[str]) -> Location:
-    wanted = Location.of(directory)
+    wanted = Location.of(directory).of_run()
     candidate, number = wanted, 2
     while _holds_run(candidate):
         candidate = wanted.sibling(number)

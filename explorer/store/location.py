@@ -45,20 +45,12 @@ def _unopened(url: str, error: Exception) -> InputError:
 
 
 def _local_root(path: str) -> str:
-    """The absolute form of a local path. Raises UsageError for one that Parquet and SQL cannot name."""
-    root = os.path.abspath(path)
-    if "\0" in root:
+    """The absolute form of a local path. Raises UsageError for one that the system has no name for."""
+    if "\0" in path:
         raise UsageError(
             "The path of the run holds a NUL character.", "Give a run directory or a trace file."
         )
-    try:
-        root.encode()
-    except UnicodeEncodeError as error:
-        raise UsageError(
-            f"The path {root} is not UTF-8, and no run can lie there.",
-            "Rename the folder, or give another one.",
-        ) from error
-    return root
+    return os.path.abspath(path)
 
 
 @dataclass(frozen=True)
@@ -72,7 +64,7 @@ class Location:
     def of(cls, directory: str | os.PathLike[str], storage_options: dict[str, Any] | None = None) -> Location:
         """Local paths need no fsspec; `scheme://` URLs are opened through it.
 
-        Raises UsageError for a path that is empty, holds NUL or is not UTF-8, InputError for a store that does not open.
+        Raises UsageError for a path that is empty or holds NUL, InputError for a store that does not open.
         """
         text = os.fspath(directory)
         if not text:
@@ -83,6 +75,17 @@ class Location:
             return cls(_local_root(text.removeprefix("file://")))
         filesystem, root = open_store(text, storage_options)
         return cls(root.rstrip("/"), filesystem)
+
+    def of_run(self) -> Location:
+        """Itself. Raises UsageError where no run can lie: Parquet and SQL name files in UTF-8."""
+        try:
+            self.root.encode()
+        except UnicodeEncodeError as error:
+            raise UsageError(
+                f"The path {self.root} is not UTF-8, and no run can lie there.",
+                "Rename the folder, or give another one.",
+            ) from error
+        return self
 
     @property
     def is_local(self) -> bool:

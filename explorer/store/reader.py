@@ -45,7 +45,7 @@ class RunReader:
         storage_options: dict[str, Any] | None = None,
         ranks: Iterable[int] | None = None,
     ) -> None:
-        self.location = Location.of(directory, storage_options)
+        self.location = Location.of(directory, storage_options).of_run()
         wanted = None if ranks is None else list(ranks)
         self.unreadable: dict[int, str] = {}
         """What is wrong with the manifest, by rank"""

@@ -40,7 +40,7 @@ class RunWriter:
     ) -> None:
         self.rank = rank
         try:
-            self.location, self._claim = _free(Location.of(directory, storage_options), rank)
+            self.location, self._claim = _free(Location.of(directory, storage_options).of_run(), rank)
         except OSError as error:
             raise UsageError(
                 f"Cannot write the run to {os.fspath(directory)}: {error.strerror or error}.",

@@ -137,7 +137,7 @@ NOT_UTF8 = os.fsdecode(b"r\xffn")
 
 def test_no_run_lies_where_names_are_not_utf8(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / NOT_UTF8
-    folder.mkdir()
+    write_small_run(tmp_path / "run").rename(folder)
     said = f"The path {tmp_path}/r\\udcffn is not UTF-8, and no run can lie there. Rename the folder, or give another one."
     assert outcome(["lines", str(folder)], capsys) == (2, said)
     trace = tmp_path / "a.json"
@@ -148,14 +148,19 @@ def test_no_run_lies_where_names_are_not_utf8(tmp_path: Path, capsys: pytest.Cap
     assert not (tmp_path / "ran").exists()
 
 
-def test_a_trace_whose_name_is_not_utf8_gives_a_run(
+def test_traces_whose_names_are_not_utf8_are_read(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    trace = tmp_path / f"{NOT_UTF8}.json"
+    folder = tmp_path / NOT_UTF8
+    folder.mkdir()
+    trace = folder / f"{NOT_UTF8}.json"
     trace.write_text('[{"ph":"X","name":"a","ts":1,"dur":2,"pid":1,"tid":1}]')
-    assert main(["import", str(trace)]) == 0
-    assert capsys.readouterr().err.endswith("run: runs/r_n\n")
+    for source, run in ((trace, "runs/r_n"), (folder, "runs/r_n-2")):
+        assert main(["import", str(source)]) == 0
+        assert capsys.readouterr().err.endswith(f"run: {run}\n")
+        assert main(["query", str(source), "SELECT name FROM events"]) == 0
+        assert capsys.readouterr().out.split() == ["name", "a"]
 
 
 @pytest.mark.parametrize(
