@@ -10,7 +10,7 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-
 TESTED  = $$($(BIN)/python -c "from importlib.util import find_spec; print('' if find_spec('torch') else '-c .ci/constraints.txt')")
 
 # Built by the installation where there is a C compiler.
-SCANNER = $(wildcard explorer/collectors/kineto/scanner/* explorer/collectors/kineto/sweep/*)
+SCANNER = $(wildcard explorer/collectors/kineto/scanner/* explorer/collectors/kineto/sweep/* explorer/collectors/kineto/scratch/*)
 
 .PHONY: setup demo test lint docs clean
 

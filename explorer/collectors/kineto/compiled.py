@@ -11,6 +11,8 @@ LAYOUT = 2
 """As in the scanner's module.c."""
 SWEEP_LAYOUT = 1
 """As in sweep/module.c."""
+SCRATCH_LAYOUT = 1
+"""As in scratch/module.c."""
 
 
 def compiled() -> ModuleType | None:
@@ -23,9 +25,17 @@ def compiled_sweep() -> ModuleType | None:
     return _part("_sweep", SWEEP_LAYOUT)
 
 
+def compiled_scratch() -> ModuleType | None:
+    """The module that keeps large arrays in files; None where it was not built, or not for this system. Readers have no part
+    in it, so NE_NO_SCANNER does not matter."""
+    return _built("_scratch", SCRATCH_LAYOUT)
+
+
 def _part(name: str, layout: int) -> ModuleType | None:
-    if os.environ.get(SETTING):
-        return None
+    return None if os.environ.get(SETTING) else _built(name, layout)
+
+
+def _built(name: str, layout: int) -> ModuleType | None:
     try:
         found = import_module(f"explorer.collectors.kineto.{name}")
     except ImportError:

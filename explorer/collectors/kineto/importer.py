@@ -15,6 +15,7 @@ from explorer.collectors.kineto.linking import Links, link_events
 from explorer.collectors.kineto.memory import link_memory
 from explorer.collectors.kineto.rank import rank_of
 from explorer.collectors.kineto.reading import Reader
+from explorer.collectors.kineto.resident import Resident
 from explorer.collectors.kineto.splitter import TraceText
 from explorer.collectors.kineto.spool import Spool
 from explorer.collectors.kineto.writing import keep_linked, write_dimensions, write_rows
@@ -49,18 +50,20 @@ def import_source(source: Source, writer: RunWriter, options: ImportOptions) -> 
     spool = Spool()
     threads = min(options.processes or os.cpu_count() or 1, _MOST_THREADS)
     try:
-        with Reader(source, options) as reader:
-            light = reader.read(text, spool)
+        with Resident(options.memory_bytes) as resident, Reader(source, options) as reader:
+            light = reader.read(text, spool, resident)
             release_memory()
             if not len(light) and text.lost:
                 raise InputError("no event in it can be read.", "The file may be cut off or no trace.")
             found = collect(light, text.top_level)
             light.forget()
-            found.events.row = spool.mapped("row", found.events.row)
-            light.track = spool.mapped("track", light.track)
+            if not resident.active:
+                found.events.row = spool.mapped("row", found.events.row)
+                light.track = spool.mapped("track", light.track)
             release_memory()
             links = link_events(found.events, found.halves, threads)
-            _map_columns(spool, found.events, links)
+            if not resident.active:
+                _map_columns(spool, found.events, links)
             release_memory()
             lines = find_lines(
                 found.events,
@@ -72,7 +75,8 @@ def import_source(source: Source, writer: RunWriter, options: ImportOptions) -> 
             tell_events(found, links, lines, writer)
             memory = link_memory(light, found, links, lines)
             write_dimensions(text, found, links, lines, writer)
-            linked = keep_linked(light, spool, found, links, lines)
+            in_files = not resident.active or reader.in_processes
+            linked = keep_linked(light, spool if in_files else None, found, links, lines)
             # Writing takes what it needs from where the columns are kept now.
             del links, lines, light
             found.events.forget()

@@ -19,6 +19,9 @@ UNREAD = NONE + 1
 """Marks a duration that is no number."""
 LONGEST = np.iinfo(np.int64).max
 """Stands for durations that are longer."""
+_JOINED_ROWS = 1 << 19
+_LARGE_BYTES = 1 << 20
+"""Parts are joined after so many rows, those that are smaller than this."""
 
 
 @dataclass
@@ -118,6 +121,15 @@ class LightRows:
         self.numbers.clear()
 
 
+def _join_small(parts: list[npt.NDArray[np.generic]]) -> None:
+    """Make one of the last parts, those that are small: only large arrays can lie in files."""
+    first = len(parts)
+    while first and parts[first - 1].nbytes < _LARGE_BYTES:
+        first -= 1
+    if first < len(parts) - 1:
+        parts[first:] = [np.concatenate(parts[first:])]
+
+
 @dataclass
 class LightGatherer:
     """Adds chunks one by one; `finish` gives the whole."""
@@ -129,6 +141,7 @@ class LightGatherer:
     )
     _tracks: dict[tuple[str | None, str | None], int] = field(default_factory=dict)
     _labels: list[tuple[int, str]] = field(default_factory=list)
+    _joined_at: int = 0
 
     def add(self, part: Distilled) -> None:
         """Add the next chunk."""
@@ -154,6 +167,10 @@ class LightGatherer:
         self._keep("sized", part.sized + base)
         self._labels += [(row + base, text) for row, text in part.labels]
         self.rows += count
+        if self.rows >= self._joined_at + _JOINED_ROWS:
+            self._joined_at = self.rows
+            for parts in self._parts.values():
+                _join_small(parts)
 
     def _keep(self, name: str, values: npt.NDArray[np.generic]) -> None:
         self._parts.setdefault(name, []).append(values)

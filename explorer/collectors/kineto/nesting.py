@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -72,7 +73,8 @@ def nest(track: Codes, start: Ints, duration: Ints, tie: npt.NDArray[np.int8], t
             one(*track_)
     else:
         with ThreadPoolExecutor(threads) as pool:
-            for done in [pool.submit(one, *track_) for track_ in tracks]:
+            # In copies of this context: where numpy's arrays lie is a part of it.
+            for done in [pool.submit(copy_context().run, one, *track_) for track_ in tracks]:
                 done.result()
     return result
 

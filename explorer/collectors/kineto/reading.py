@@ -19,6 +19,7 @@ import pyarrow as pa
 from explorer.collectors.kineto.compiled import compiled
 from explorer.collectors.kineto.group import Written, write_group
 from explorer.collectors.kineto.light import Distilled, LightGatherer, LightRows, distil
+from explorer.collectors.kineto.resident import Resident
 from explorer.collectors.kineto.rows import read_rows, repeats_of, without_links
 from explorer.collectors.kineto.splitter import Chunk, TraceText
 from explorer.collectors.kineto.spool import Spool, store
@@ -111,11 +112,17 @@ class Reader:
         if self._workers is not None:
             self._workers.close()
 
-    def read(self, text: TraceText, spool: Spool) -> LightRows:
+    @property
+    def in_processes(self) -> bool:
+        """Whether it works in other processes than this."""
+        return isinstance(self._workers, Workers)
+
+    def read(self, text: TraceText, spool: Spool, resident: Resident) -> LightRows:
         """Decode every chunk into the spool."""
         gatherer = LightGatherer()
         for distilled in self._distilled(text, spool):
             gatherer.add(distilled)
+            resident.expect(gatherer.rows)
             spool.counts.append(distilled.count)
             self._show(text)
         if isinstance(self._workers, Workers) and gatherer.rows > MANY_ROWS:

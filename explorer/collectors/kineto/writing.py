@@ -44,8 +44,11 @@ class Linked:
     events: int
 
 
-def keep_linked(light: LightRows, spool: Spool, found: Collected, links: Links, lines: Lines) -> Linked:
-    """Move the columns of all events to where the chunks are. What was given need not be held any longer."""
+def keep_linked(
+    light: LightRows, spool: Spool | None, found: Collected, links: Links, lines: Lines
+) -> Linked:
+    """The columns of all events, moved to where the chunks are unless `spool` is None. What was given need not be held any
+    longer."""
     events = found.events
     columns = {
         "row": events.row,
@@ -66,7 +69,9 @@ def keep_linked(light: LightRows, spool: Spool, found: Collected, links: Links, 
         "attribution": lines.method,
         "precision": lines.precision,
     }
-    kept = spool.keep({**columns, "track": light.track})
+    kept = (
+        {**columns, "track": light.track} if spool is None else spool.keep({**columns, "track": light.track})
+    )
     return Linked(
         columns={name: kept[name] for name in columns},
         track=kept["track"],
