@@ -14,7 +14,7 @@ from explorer.collectors.kineto.events import Events
 from explorer.collectors.kineto.kinds import classify_events
 from explorer.collectors.kineto.light import NONE, UNREAD, LightRows
 from explorer.collectors.kineto.linking import Halves
-from explorer.collectors.kineto.pairing import Pairs, pair
+from explorer.collectors.kineto.pairing import pair
 from explorer.collectors.kineto.tracks import device_type_of, find_tracks, process_facts
 
 Ints = npt.NDArray[np.int64]
@@ -26,8 +26,27 @@ INSTANTS = ("i", "I", "R", "n", "T", "p")
 FLOWS = ("s", "t", "f")
 LIMIT_NS = 1 << 62
 HOUR_NS = 3600 * 1_000_000_000
+REASONS = (
+    "not_an_object",
+    "no_phase",
+    "no_time",
+    "time_out_of_range",
+    "negative_duration",
+    "impossible_time",
+    "impossible_duration",
+    "end_without_begin",
+)
+"""Why a row cannot be used."""
 LONGEST_NS = 100 * 7 * 24 * HOUR_NS
 """No event lasts longer than this many nanoseconds: a hundred weeks."""
+
+
+@dataclass
+class Refused:
+    """Rows that cannot be used, ascending; `why` has positions in REASONS."""
+
+    row: Ints
+    why: npt.NDArray[np.int8]
 
 
 @dataclass
@@ -40,12 +59,14 @@ class Collected:
     memory_time: Ints
     counter_rows: Ints
     other_rows: Ints
-    refused: list[tuple[int, str]]
+    refused: Refused
     merged_ends: int
     unfinished: Ints
     """Positions of events that were still open at the end"""
-    end_of: dict[int, int]
-    """Row of the end of each event made from a pair, by the event's position"""
+    closed: Ints
+    """Positions of events made from a pair, ascending"""
+    end_row: Ints
+    """Row of the end of each of these"""
     tracks: list[dict[str, Any]]
     clock: Clock
     device_type: str
@@ -68,11 +89,10 @@ def collect(light: LightRows, top_level: dict[str, Any]) -> Collected:
         table = np.array([value in wanted for value in light.phases], bool)
         return table[light.phase] & regular if len(table) else np.zeros(len(light), bool)
 
-    refused: list[tuple[int, str]] = []
-    refused += [(row, "not_an_object") for row in light.odd.tolist()]
+    refused: list[tuple[Ints, str]] = [(light.odd, "not_an_object")]
     nameless = np.array([not value for value in light.phases], bool)
     if nameless.any():
-        refused += [(row, "no_phase") for row in np.flatnonzero(nameless[light.phase] & regular).tolist()]
+        refused.append((np.flatnonzero(nameless[light.phase] & regular), "no_phase"))
 
     slices, counters = is_phase("X"), is_phase("C")
     begins, ends = is_phase(*BEGINS), is_phase(*ENDS)
@@ -82,8 +102,7 @@ def collect(light: LightRows, top_level: dict[str, Any]) -> Collected:
     timed = time != NONE
 
     def refuse(flags: Flags, reason: str) -> Flags:
-        rows = np.flatnonzero(flags)
-        refused.extend((row, reason) for row in rows.tolist())
+        refused.append((np.flatnonzero(flags), reason))
         return ~flags
 
     good = known & refuse(known & ~timed, "no_time")
@@ -95,15 +114,15 @@ def collect(light: LightRows, top_level: dict[str, Any]) -> Collected:
         good &= refuse(good & slices & (time <= 0), "impossible_time")
     good &= refuse(good & slices & (length > LONGEST_NS), "impossible_duration")
 
-    pairs = _pair(light, (begins | ends) & good)
-    refused += [(row, "end_without_begin") for row in pairs.orphans]
+    begun, ended, orphans = _pair(light, begins, (begins | ends) & good)
+    refused.append((orphans, "end_without_begin"))
     reach = time[good & slices] + np.maximum(length[good & slices], 0)
     last = max(int(reach.max(initial=NONE)), int(time[good].max(initial=NONE)))
 
     simple = np.flatnonzero((slices | (instants & ~memory)) & good)
-    row = np.concatenate([simple, np.array(pairs.begun, np.int64)])
-    end_row = np.concatenate([np.full(len(simple), -1), np.array(pairs.ended, np.int64)])
-    if pairs.begun:
+    row = np.concatenate([simple, begun])
+    end_row = np.concatenate([np.full(len(simple), -1), ended])
+    if len(begun):
         order = np.argsort(row, kind="stable")
         row, end_row = row[order], end_row[order]
     duration = np.where(length[row] == NONE, 0, length[row])
@@ -116,9 +135,7 @@ def collect(light: LightRows, top_level: dict[str, Any]) -> Collected:
 
     processes = process_facts(light, is_phase("M"))
     category, on_device, categories = classify_events(light, row, processes)
-    asynchronous = (
-        is_phase(*ASYNC)[row] if pairs.begun or is_phase(*ASYNC).any() else np.zeros(len(row), bool)
-    )
+    asynchronous = is_phase(*ASYNC)[row] if len(begun) or is_phase(*ASYNC).any() else np.zeros(len(row), bool)
     track = light.track[row]
     events = Events(
         row=row,
@@ -144,8 +161,9 @@ def collect(light: LightRows, top_level: dict[str, Any]) -> Collected:
     device_type = device_type_of(
         {c for c in light.categories if c}, top_level, light.names, set(processes.names.values())
     )
+    unusable = _in_order(refused)
     rest = ~known
-    rest[[number for number, _ in refused]] = False
+    rest[unusable.row] = False
     return Collected(
         events=events,
         halves=_halves(light, flows, is_phase("s"), clock),
@@ -153,10 +171,11 @@ def collect(light: LightRows, top_level: dict[str, Any]) -> Collected:
         memory_time=time[memory_rows] + clock.base_ns,
         counter_rows=np.flatnonzero(counters & good),
         other_rows=np.flatnonzero(rest),
-        refused=sorted(refused),
+        refused=unusable,
         merged_ends=len(closed),
         unfinished=unfinished,
-        end_of=dict(zip(closed.tolist(), end_row[closed].tolist())),
+        closed=closed,
+        end_row=end_row[closed],
         tracks=find_tracks(light, events, np.unique(light.track[counters]), device_type, processes),
         clock=clock,
         device_type=device_type,
@@ -179,22 +198,45 @@ def _typical(time: Ints, which: Flags) -> int | None:
     return int(np.median(found)) if len(found) else None
 
 
-def _pair(light: LightRows, which: Flags) -> Pairs:
+def _in_order(refused: list[tuple[Ints, str]]) -> Refused:
+    row = np.concatenate([rows for rows, _ in refused])
+    why = np.concatenate([np.full(len(rows), REASONS.index(reason), np.int8) for rows, reason in refused])
+    order = np.argsort(row, kind="stable")
+    return Refused(row[order], why[order])
+
+
+def _pair(light: LightRows, begins: Flags, which: Flags) -> tuple[Ints, Ints, Ints]:
+    """Begin rows, the row that ends each (-1: none does), and end rows without a begin."""
     rows = np.flatnonzero(which)
     if not len(rows):
-        return Pairs()
+        return rows, rows, rows
     rows = rows[np.argsort(light.time[rows], kind="stable")]
-    phases = [light.phases[code] or "" for code in light.phase[rows]]
-    idents = light.numbers["ident"].at(rows).tolist()
-    keys: list[Any] = []
-    for row, phase, ident in zip(rows.tolist(), phases, idents):
-        track = int(light.track[row])
-        if phase in ("B", "E"):
-            keys.append(track)
-        else:
-            keys.append((phase in ("b", "e"), int(light.category[row]), ident, light.tracks[track][0]))
-    names = [light.names[code] for code in light.name[rows]]
-    return pair(rows.tolist(), keys, names, [phase in BEGINS for phase in phases])
+    nameless = np.array([not name for name in light.names], bool)
+    name = light.name[rows]
+    name = np.where(nameless[name], np.int32(-1), name)
+    begin = begins[rows]
+    partner = pair(_pair_keys(light, rows), name, begin)
+    first = np.flatnonzero(begin)
+    last = partner[first]
+    ended = np.where(last >= 0, rows[np.maximum(last, 0)], -1)
+    return rows[first], ended, rows[~begin & (partner < 0)]
+
+
+def _pair_keys(light: LightRows, rows: Ints) -> npt.NDArray[np.int32]:
+    """Numbers of what begins and ends belong together by: the thread, or the way of writing, category, id and process."""
+    kinds = [0 if phase in ("B", "E") else 1 if phase in ("b", "e") else 2 for phase in light.phases]
+    kind = np.array(kinds, np.int64)[light.phase[rows]]
+    track = light.track[rows].astype(np.int64)
+    alone = kind == 0
+    if alone.all():
+        return distinct(track)[1]
+    processes: dict[str | None, int] = {}
+    process_of = np.array([processes.setdefault(pid, len(processes)) for pid, _ in light.tracks], np.int64)
+    category = light.category[rows].astype(np.int64)
+    shared = (category * 3 + kind) * len(processes) + process_of[track]
+    _, coarse = distinct(np.where(alone, -1 - track, shared))
+    found, ident = distinct(np.where(alone, 0, light.numbers["ident"].at(rows)))
+    return distinct(coarse.astype(np.int64) * len(found) + ident)[1]
 
 
 def _nest(

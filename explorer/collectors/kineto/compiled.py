@@ -9,7 +9,7 @@ from types import ModuleType
 SETTING = "NE_NO_SCANNER"
 LAYOUT = 2
 """As in the scanner's module.c."""
-SWEEP_LAYOUT = 1
+SWEEP_LAYOUT = 2
 """As in sweep/module.c."""
 SCRATCH_LAYOUT = 1
 """As in scratch/module.c."""

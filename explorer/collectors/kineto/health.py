@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from typing import Any
 
 import numpy as np
 
-from explorer.collectors.kineto.collecting import Collected
+from explorer.collectors.kineto.collecting import REASONS, Collected
 from explorer.collectors.kineto.lines import Lines
 from explorer.collectors.kineto.linking import Links
 from explorer.collectors.kineto.rank import as_rank
@@ -113,7 +112,8 @@ def tell_damage(text: TraceText, writer: RunWriter) -> None:
 def tell_events(found: Collected, links: Links, lines: Lines, writer: RunWriter) -> None:
     """Say what the events lack: rows in quarantine, unknown time, missing launches, missing lines."""
     events = found.events
-    for reason, count in sorted(Counter(reason for _, reason in found.refused).items()):
+    counts = np.bincount(found.refused.why, minlength=len(REASONS)).tolist()
+    for reason, count in sorted((reason, count) for reason, count in zip(REASONS, counts) if count):
         writer.health(
             "quarantined_rows",
             "warning",

@@ -294,8 +294,8 @@ def _steps(events: Events, launch: Codes) -> tuple[Codes, list[dict[str, Any]], 
     linked = events.on_device & (launch >= 0)
     step[linked] = step[launch[linked]]
     # Work without a launch takes the step of the device-side range of its step, where there is one.
-    candidates = np.flatnonzero(events.on_device & events.category_in("annotation")).tolist()
-    ranges = np.array([r for r in candidates if STEP_NAME.fullmatch(events.names[events.name[r]])], np.int64)
+    marked = events.named(lambda name: STEP_NAME.fullmatch(name) is not None)
+    ranges = np.flatnonzero(marked & events.on_device & events.category_in("annotation"))
     if len(ranges):
         of_range = np.array(
             [

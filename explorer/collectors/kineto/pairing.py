@@ -2,47 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
+import numpy as np
+import numpy.typing as npt
+
+from explorer.collectors.kineto.compiled import compiled_sweep
+
+Codes = npt.NDArray[np.int32]
+Flags = npt.NDArray[np.bool_]
 
 
-@dataclass
-class Pairs:
-    """`begun` and `ended` are parallel row positions; an end of -1 means the event was still open at the end."""
+def pair(key: Codes, name: Codes, begins: Flags) -> Codes:
+    """The partner of every row, given in time order: of a begin the place of its end, of an end that of its begin; -1 where
+    there is none, so that the event was still open at the end, or the end fits nothing.
 
-    begun: list[int] = field(default_factory=list)
-    ended: list[int] = field(default_factory=list)
-    orphans: list[int] = field(default_factory=list)
-    """End rows without a begin"""
-
-
-def pair(
-    rows: Sequence[int],
-    keys: Sequence[Hashable],
-    names: Sequence[str | None],
-    begins: Sequence[bool],
-) -> Pairs:
-    """Pair begin and end rows given in time order. Events with one key nest.
-
-    An end with a name closes the innermost open event of that name and leaves what was opened inside it open; an end
-    without a name closes the innermost one; an end that fits nothing is an orphan.
+    Rows with one `key` nest. `name` numbers the names, -1 stands for none: an end with a name closes the innermost open event
+    of that name and leaves what was opened inside it open; an end without a name closes the innermost one.
     """
-    result = Pairs()
-    open_: dict[Hashable, list[tuple[int, str | None]]] = {}
-    for row, key, name, begin in zip(rows, keys, names, begins):
-        stack = open_.setdefault(key, [])
+    partner = np.full(len(key), -1, np.int32)
+    compiled = compiled_sweep()
+    if compiled is not None:
+        compiled.pair(
+            np.ascontiguousarray(key, np.int32),
+            np.ascontiguousarray(name, np.int32),
+            np.ascontiguousarray(begins),
+            partner,
+        )
+        return partner
+    open_: dict[int, list[tuple[int, int]]] = {}
+    for place, (track, word, begin) in enumerate(zip(key.tolist(), name.tolist(), begins.tolist())):
+        stack = open_.setdefault(track, [])
         if begin:
-            stack.append((row, name))
+            stack.append((place, word))
             continue
         for depth in range(len(stack) - 1, -1, -1):
-            if not name or stack[depth][1] == name:
-                result.begun.append(stack.pop(depth)[0])
-                result.ended.append(row)
+            if word < 0 or stack[depth][1] == word:
+                other = stack.pop(depth)[0]
+                partner[other], partner[place] = place, other
                 break
-        else:
-            result.orphans.append(row)
-    for stack in open_.values():
-        for row, _ in stack:
-            result.begun.append(row)
-            result.ended.append(-1)
-    return result
+    return partner

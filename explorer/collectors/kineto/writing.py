@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -11,10 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from explorer.collectors.kineto.collecting import Collected
+from explorer.collectors.kineto.collecting import REASONS, Collected
 from explorer.collectors.kineto.columns import Column, opened
 from explorer.collectors.kineto.devices import device_rows
-from explorer.collectors.kineto.group import Group, Written
+from explorer.collectors.kineto.group import Group, Written, chosen
 from explorer.collectors.kineto.light import LightRows
 from explorer.collectors.kineto.lines import METHODS, PRECISIONS, Lines
 from explorer.collectors.kineto.linking import Links
@@ -26,6 +25,8 @@ from explorer.store.writer import RunWriter
 Ints = npt.NDArray[np.int64]
 GROUP_ROWS = 150_000
 """Rows of the source that share one part of each table."""
+PART_EDGES = 1_000_000
+"""Edges that share one part."""
 GROUP_TABLES = ("events", "collectives", "memory_events", "counters", "source_rows")
 
 Run = Callable[[Iterator[tuple[Any, ...]]], Iterator[Written]]
@@ -122,9 +123,7 @@ def write_rows(
 
 def _groups(linked: Linked, spool: Spool, found: Collected, memory: dict[str, Ints]) -> Iterator[Group]:
     event_row = opened(linked.columns["row"])
-    refused_rows = np.array([row for row, _ in found.refused], np.int64)
-    unfinished = sorted(found.unfinished.tolist())
-    closed = sorted(found.end_of)
+    refused = found.refused
     first_row = 0
     chunk = 0
     while chunk < len(spool.counts):
@@ -141,16 +140,17 @@ def _groups(linked: Linked, spool: Spool, found: Collected, memory: dict[str, In
             return numbers[a:b] - first
 
         a, b = np.searchsorted(memory["row"], (first_row, after)).tolist()
-        begun = unfinished[bisect_left(unfinished, low) : bisect_left(unfinished, high)]
-        extra = {place - low: '"unfinished":true' for place in begun}
+        e, f = np.searchsorted(found.unfinished, (low, high)).tolist()
+        extra = {place - low: '"unfinished":true' for place in found.unfinished[e:f].tolist()}
         ends: dict[int, int] = {}
-        for place in closed[bisect_left(closed, low) : bisect_left(closed, high)]:
-            row = found.end_of[place]
+        g, h = np.searchsorted(found.closed, (low, high)).tolist()
+        for place, row in zip(found.closed[g:h].tolist(), found.end_row[g:h].tolist()):
             if first_row <= row < after:
                 ends[place - low] = row - first_row
             else:
                 extra[place - low] = f'"end_row":{row}'
-        c, d = np.searchsorted(refused_rows, (first_row, after)).tolist()
+        c, d = np.searchsorted(refused.row, (first_row, after)).tolist()
+        why = [REASONS[code] for code in refused.why[c:d].tolist()]
         yield Group(
             chunks=spool.chunks[chunk:last],
             first=first_row,
@@ -169,7 +169,7 @@ def _groups(linked: Linked, spool: Spool, found: Collected, memory: dict[str, In
             },
             counters=between(found.counter_rows),
             others=between(found.other_rows),
-            refused=[(row - first_row, reason) for row, reason in found.refused[c:d]],
+            refused=list(zip((refused.row[c:d] - first_row).tolist(), why)),
             ends=ends,
         )
         for number in range(chunk, last):
@@ -193,13 +193,18 @@ def write_dimensions(
         if data:
             writer.write(table, data)
     for kind, (sources, targets) in links.edges.items():
-        if len(sources):
+        source, target = row[sources], row[targets]
+        if len(source) > PART_EDGES:
+            order = np.argsort(source, kind="stable")
+            source, target = source[order], target[order]
+        for low in range(0, len(source), PART_EDGES):
+            from_, to = source[low : low + PART_EDGES], target[low : low + PART_EDGES]
             writer.write(
                 "edges",
                 {
-                    "source_id": row[sources],
-                    "target_rank": np.full(len(sources), writer.rank, np.int32),
-                    "target_id": row[targets],
-                    "kind": [kind] * len(sources),
+                    "source_id": from_,
+                    "target_rank": np.full(len(from_), writer.rank, np.int32),
+                    "target_id": to,
+                    "kind": chosen(np.zeros(len(from_), np.int32), [kind]),
                 },
             )

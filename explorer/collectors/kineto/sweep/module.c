@@ -1,4 +1,5 @@
-/* nest() and nearest(): one pass over the events of a trace each, as nesting.py does them with numpy where this is not built.
+/* nest(), nearest() and pair(): one pass over the events of a trace each, as nesting.py does them with numpy, and pairing.py with
+   lists, where this is not built.
 
    All memory is the caller's; sizes are checked before anything is written, and the interpreter's lock is given up meanwhile. */
 
@@ -10,7 +11,7 @@
 #include <stdlib.h>
 
 /* Grows whenever what a function is given or fills changes: one built from another version of this file is not used. */
-#define LAYOUT 1
+#define LAYOUT 2
 
 typedef struct {
     int32_t place;
@@ -85,6 +86,45 @@ static bool find_nearest(const int32_t *parent, const uint8_t *wanted, int32_t *
     return true;
 }
 
+/* partner[i]: of a begin its end, of an end its begin, -1 for none; see pairing.py. `key` counts from 0 to less than `count`. */
+static bool find_partners(const int32_t *key, const int32_t *name, const uint8_t *begins, int32_t *partner, int64_t count)
+{
+    /* The innermost open event of each key, and the one around each open event. */
+    int32_t *innermost = malloc((size_t)(count ? count : 1) * sizeof(int32_t));
+    bool good = innermost != NULL;
+    for (int64_t i = 0; good && i < count; i++)
+        innermost[i] = -1;
+    for (int64_t i = 0; good && i < count; i++) {
+        if (key[i] < 0 || key[i] >= count) {
+            good = false;
+        } else if (begins[i]) {
+            /* While it is open, `partner` holds the one around it, as a number below -1. */
+            partner[i] = -2 - (innermost[key[i]] + 1);
+            innermost[key[i]] = (int32_t)i;
+        } else {
+            int32_t inside = -1, found = innermost[key[i]];
+            while (found >= 0 && name[i] >= 0 && name[found] != name[i]) {
+                inside = found;
+                found = -2 - partner[found] - 1;
+            }
+            partner[i] = found;
+            if (found >= 0) {
+                int32_t around = -2 - partner[found] - 1;
+                if (inside >= 0)
+                    partner[inside] = -2 - (around + 1);
+                else
+                    innermost[key[i]] = around;
+                partner[found] = (int32_t)i;
+            }
+        }
+    }
+    for (int64_t i = 0; good && i < count; i++)
+        if (partner[i] < -1)
+            partner[i] = -1;
+    free(innermost);
+    return good;
+}
+
 static int take(PyObject *args, int count, const int *width, const bool *written, Py_buffer *into)
 {
     Py_ssize_t length = -1;
@@ -150,7 +190,23 @@ static PyObject *nearest(PyObject *self, PyObject *args)
     return done(good, 3, into, "a parent lies outside the events, or encloses itself");
 }
 
+PyDoc_STRVAR(pair_doc, "pair(key, name, begins, partner): int32, int32, bool in order of time; fills int32 positions of ends and begins.");
+
+static PyObject *pair(PyObject *self, PyObject *args)
+{
+    Py_buffer into[4];
+    bool good;
+    (void)self;
+    if (take(args, 4, (const int[]){4, 4, 1, 4}, (const bool[]){false, false, false, true}, into))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    good = find_partners(into[0].buf, into[1].buf, into[2].buf, into[3].buf, into[0].len / 4);
+    Py_END_ALLOW_THREADS
+    return done(good, 4, into, "a key lies outside the rows, or there is not enough memory");
+}
+
 static PyMethodDef METHODS[] = {
+    {"pair", pair, METH_VARARGS, pair_doc},
     {"nest", nest, METH_VARARGS, nest_doc},
     {"nearest", nearest, METH_VARARGS, nearest_doc},
     {NULL, NULL, 0, NULL},
