@@ -3,8 +3,10 @@
     python benchmarks/build_big_trace.py 500MB /tmp/big.json [--from FOLDER] [TRACE ...]
 
 Whole copies of the given traces are laid one after the other in time; in each copy, correlation ids, flow ids, External
-ids, Python ids and step numbers are shifted so that they stay unique, as in one long capture of one process. Events keep
-every field and their text layout (one event per line). Nothing is compressed; the output belongs outside the repository.
+ids, Python ids and step numbers are shifted so that they stay unique, between copies and between traces, as in one long
+capture of one process (a reader that joins launches to device work by correlation id alone would else join one trace's to
+another's). Events keep every field and their text layout (one event per line). Nothing is compressed; the output belongs
+outside the repository.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import json
 import re
 import sys
 from collections.abc import Iterator
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -74,9 +77,9 @@ class Part:
         host = isinstance(event.get("pid"), int) and event["pid"] > 64
         return {**event, "pid": pid} if host else event
 
-    def copy(self, number: int, start_us: float) -> Iterator[bytes]:
-        """Events of copy `number`, the first at `start_us`."""
-        ids, steps = number * self.stride, number * self.steps
+    def copy(self, number: int, start_us: float, ids: int) -> Iterator[bytes]:
+        """Events of copy `number`, the first at `start_us`, every id of them greater by `ids`."""
+        steps = number * self.steps
         encode = msgspec.json.encode
         for event in self.events:
             event = dict(event)
@@ -108,6 +111,7 @@ def _numbers(event: dict[str, Any]) -> Iterator[Any]:
 def build(paths: list[Path], size_bytes: int, out: Path) -> tuple[int, int]:
     """Write the trace; returns its events and bytes."""
     parts = [Part(path, 1000 + number) for number, path in enumerate(paths)]
+    *first_ids, ids_a_round = accumulate((part.stride for part in parts), initial=0)
     head = {
         "schemaVersion": 1,
         "deviceProperties": parts[0].head.get("deviceProperties", []),
@@ -126,8 +130,8 @@ def build(paths: list[Path], size_bytes: int, out: Path) -> tuple[int, int]:
                 first = False
                 events += 1
         while written < size_bytes:
-            for part in parts:
-                for text in part.copy(number, now):
+            for part, first_id in zip(parts, first_ids, strict=True):
+                for text in part.copy(number, now, number * ids_a_round + first_id):
                     written += file.write((b"" if first else b",\n") + text)
                     first = False
                     events += 1
