@@ -154,7 +154,7 @@ CASE = st.tuples(
 PARTS = ("compute_ns", "exposed_communication_ns", "exposed_copy_ns", "idle_ns")
 
 
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=4)
 @given(st.lists(CASE, min_size=10, max_size=10))
 def test_equals_a_count_of_every_nanosecond(cases: list[tuple[list, list]]) -> None:
     """Each case is a rank of one run: opening a run costs more than computing on it."""

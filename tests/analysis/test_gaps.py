@@ -184,7 +184,7 @@ CASE = st.tuples(
 )
 
 
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=4)
 @given(st.lists(CASE, min_size=10, max_size=10))
 def test_every_sum_is_exact(cases: list[tuple[list, list, list]]) -> None:
     """Each case is a rank of one run: opening a run costs more than computing on it."""

@@ -57,7 +57,7 @@ def built(folder: Path, cases: list) -> tuple[Run, list[dict]]:
     return open_run(folder), held
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=6)
 @given(st.lists(CASE, min_size=8, max_size=8))
 def test_equal_a_count_of_every_microsecond(cases: list) -> None:
     with TemporaryDirectory() as folder:

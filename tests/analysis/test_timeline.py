@@ -35,7 +35,7 @@ def lanes(draw: st.DrawFn) -> Lane:
     return _lane(np.array(starts, np.int64), np.array(durations, np.int64), 0, len(starts), 0)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(lanes(), st.integers(-50, 3000), st.integers(1, 4000), st.integers(1, 40))
 def test_a_window_is_exact(lane: Lane, start: int, span: int, cells: int) -> None:
     window = lane.window(start, start + span, cells)
@@ -54,7 +54,7 @@ def test_a_window_is_exact(lane: Lane, start: int, span: int, cells: int) -> Non
             assert window.row[cell] == -1
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.lists(st.integers(1, 1000), min_size=200, max_size=400), st.integers(1, 3))
 def test_far_out_the_longest_event_stands_for_many(lengths: list[int], cells: int) -> None:
     starts = np.cumsum([0, *lengths[:-1]]).astype(np.int64)
@@ -98,7 +98,7 @@ def test_events_that_overlap_without_nesting_get_lanes_of_their_own() -> None:
     assert [order[a:b].tolist() for _, _, a, b in lanes_] == [[0, 3], [1], [2]]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     st.lists(
         st.tuples(st.integers(0, 2), st.integers(0, 60), st.integers(0, 20), st.integers(-1, 30)), max_size=40

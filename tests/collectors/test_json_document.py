@@ -36,7 +36,7 @@ def test_bad_characters_in_strings_cost_nothing(junk: bytes) -> None:
     assert found.damage == "it holds characters or numbers that JSON does not allow"
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(end=st.integers(20, len(TEXT) - 2))
 def test_a_cut_document_gives_its_beginning(end: int) -> None:
     found = read_document(TEXT[:end], "x")

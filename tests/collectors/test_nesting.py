@@ -39,7 +39,7 @@ def plain(rows):
     return parents, own
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(events)
 def test_parents_and_self_time_match_the_definition(rows):
     parent, own = nest(*columns(rows))
@@ -54,7 +54,7 @@ def test_equal_intervals_nest_in_the_given_order():
     assert own.tolist() == [0, 0, 10]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(events, st.data())
 def test_nearest_follows_parents(rows, data):
     parent, _ = nest(*columns(rows))

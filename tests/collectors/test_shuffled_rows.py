@@ -77,7 +77,7 @@ def test_order_does_not_matter(name: str, shuffle: Any, tmp_path_factory: pytest
     expected = imported(Straight())
     assert expected
 
-    @settings(max_examples=2, deadline=None, phases=[Phase.generate])
+    @settings(max_examples=2, phases=[Phase.generate])
     @given(seed=st.integers(0, 2**32))
     def any_order(seed: int) -> None:
         assert imported(random.Random(seed)) == expected

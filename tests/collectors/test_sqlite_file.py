@@ -6,7 +6,7 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from explorer.collectors import sqlite_file
@@ -133,7 +133,7 @@ def test_a_truncated_export_keeps_what_is_readable(tmp_path, keep):
     assert run.report.exit_code == 4
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25)
 @given(data=st.data())
 def test_flipped_bytes_never_crash_or_invent(tmp_path_factory, data):
     """Either a clear refusal, or a run whose rows were all in the file."""

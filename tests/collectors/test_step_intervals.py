@@ -22,7 +22,7 @@ def test_a_number_that_comes_again_later_is_another_step():
     assert settled([(1, 0, 10), (1, 50, 60)]) == [(1, 0, 10), (1, 50, 60)]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 50), st.integers(0, 20)), max_size=20))
 def test_never_over_one_another_and_never_outside(rows):
     steps = [(number, start, start + length) for number, start, length in rows]

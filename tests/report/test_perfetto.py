@@ -185,7 +185,7 @@ def test_a_failed_write_leaves_nothing(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 15)), max_size=40))
 def test_lanes_always_nest_and_use_the_first_that_fits(rows):
     rows.sort(key=lambda row: (row[0], -row[1]))

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from explorer.analysis.critical_path.rank_events import RankEvents, load
@@ -57,7 +57,7 @@ def programs(draw: st.DrawFn) -> tuple[list[dict[str, Any]], int]:
     return events, clock + draw(st.integers(1, 9))
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(programs())
 def test_without_a_change_the_recorded_times_come_back(
     tmp_path: Path, program: tuple[list[dict[str, Any]], int]

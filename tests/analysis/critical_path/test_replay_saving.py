@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from explorer.analysis.affected_time import affected_time
@@ -63,7 +63,7 @@ def test_host_time_by_intervals(tmp_path: Path) -> None:
     )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.lists(st.tuples(st.integers(0, 120), st.integers(1, 40)), min_size=1, max_size=6))
 def test_intervals_count_once_and_only_inside_the_step(
     tmp_path: Path, intervals: list[tuple[int, int]]

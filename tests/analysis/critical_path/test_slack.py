@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 
 from explorer.analysis.critical_path.path_table import pieces
 from explorer.analysis.critical_path.rank_events import RankEvents
@@ -31,7 +31,7 @@ def by_id(rank: RankEvents, values: np.ndarray) -> dict[int, int]:
     return dict(zip(rank.event_id.tolist(), values.tolist()))
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(programs())
 def test_the_steps_hold_up_to_the_slack_and_not_beyond(
     tmp_path: Path, program: tuple[list[dict[str, Any]], int]
@@ -50,7 +50,7 @@ def test_the_steps_hold_up_to_the_slack_and_not_beyond(
         assert steps_end(replay, number, spare + 5) == recorded + 5
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(programs())
 def test_the_critical_path_has_no_slack(tmp_path: Path, program: tuple[list[dict[str, Any]], int]) -> None:
     events, finish = program

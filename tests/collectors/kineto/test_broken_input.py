@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from explorer.collectors.import_trace import import_trace
@@ -247,7 +247,7 @@ def test_truncated_gzip(real: bytes, tmp_path: Path) -> None:
     assert report.exit_code == 4
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60)
 @given(seed=st.integers(0, 2**32), flips=st.integers(1, 6))
 def test_flipped_bytes_never_crash_and_never_invent(real: bytes, seed: int, flips: int) -> None:
     chance = random.Random(seed)
@@ -264,7 +264,7 @@ def test_flipped_bytes_never_crash_and_never_invent(real: bytes, seed: int, flip
     assert len(found) >= len(expected) - 8 * flips
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15)
 @given(seed=st.integers(0, 2**32))
 def test_order_does_not_matter(real: bytes, seed: int, tmp_path_factory: pytest.TempPathFactory) -> None:
     document = json.loads(real)

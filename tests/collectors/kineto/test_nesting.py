@@ -18,7 +18,7 @@ SPANS = st.lists(
 
 
 @pytest.mark.parametrize("build", ["compiled", "numpy"])
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(spans=SPANS, block=st.integers(1, 30), wanted=st.integers(0, 2**25), threads=st.sampled_from((1, 2)))
 def test_nesting_equals_its_definition(
     build: str, spans: list[tuple[int, int, int, int]], block: int, wanted: int, threads: int

@@ -86,7 +86,7 @@ def test_any_other_row_among_them_reads_as_before(change: dict[str, Any]) -> Non
         assert_same(text_of([KERNEL, OP, {**row, **change}, FRAME, ARROW]))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(
         st.builds(
@@ -128,7 +128,7 @@ VALUES = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     st.lists(
         st.builds(

@@ -241,7 +241,7 @@ CHANGES = st.lists(
 
 
 @needs_scanner
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=250)
 @given(
     st.lists(st.tuples(st.sampled_from(ROWS), CHANGES), min_size=1, max_size=3),
     st.sampled_from([b",", b" ,\n"]),

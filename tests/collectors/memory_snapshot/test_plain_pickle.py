@@ -40,13 +40,13 @@ def load(data: bytes, block: int = 1 << 20):
     return PlainPickle(iter([data[i : i + block] for i in range(0, len(data), block)])).load()
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(plain_data, st.integers(4, 5), st.integers(1, 50))
 def test_plain_data_reads_as_pickle_reads_it(value, protocol, block):
     assert load(pickle.dumps(value, protocol), block) == value
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     st.recursive(
         st.none()
@@ -138,7 +138,7 @@ def test_a_huge_memo_number_costs_no_memory():
     assert load(b"\x80\x02]r\xff\xff\xff\xff.") == []
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.binary(max_size=200))
 def test_any_bytes_end_in_data_or_a_known_error(data):
     with contextlib.suppress(PickleBroken, PickleRefused):

@@ -308,7 +308,7 @@ def test_every_table_may_be_absent(tmp_path: Path, table: str) -> None:
         run.view(view)
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=6)
 @given(data=st.data())
 def test_any_columns_may_be_absent(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     table = data.draw(

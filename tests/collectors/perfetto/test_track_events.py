@@ -187,7 +187,7 @@ def test_a_trace_without_track_events_is_refused(tmp_path):
         import_trace(path, tmp_path / "run")
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(data=st.data())
 def test_flipped_bytes_never_crash(tmp_path_factory, data):
     folder = tmp_path_factory.mktemp("flip")

@@ -294,7 +294,7 @@ def test_a_plane_full_of_rubbish_is_refused(tmp_path):
         import_trace(path, tmp_path / "run")
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(data=st.data())
 def test_flipped_bytes_never_crash(tmp_path_factory, data):
     original = message(
