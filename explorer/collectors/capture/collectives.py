@@ -17,6 +17,7 @@ from types import ModuleType
 from typing import Any
 
 from explorer.collectors.capture.import_watch import ImportWatch
+from explorer.collectors.capture.pinned_lines import NO_PINS, PinnedLines
 
 # Function -> (operation, name of the argument that is sent, name of the argument that is received).
 _FUNCTIONS: dict[str, tuple[str, str | None, str | None]] = {
@@ -67,8 +68,9 @@ class CollectiveCall:
 class CollectiveRecorder:
     """Wraps the entry points when torch.distributed is used; active while `enabled`."""
 
-    def __init__(self) -> None:
+    def __init__(self, pins: PinnedLines = NO_PINS) -> None:
         self.enabled = False
+        self._pins = pins
         self._calls: list[CollectiveCall] = []
         self._undo: list[tuple[Any, str, Any, Any]] = []
         self._depth = threading.local()
@@ -150,11 +152,13 @@ class CollectiveRecorder:
             if not recorder.enabled or getattr(recorder._depth, "inside", False):
                 return original(*args, **kwargs)
             recorder._depth.inside = True
+            pinned = recorder._pins.begin()
             begin = time.time_ns()
             try:
                 return original(*args, **kwargs)
             finally:
                 recorder._depth.inside = False
+                recorder._pins.end(pinned)
                 try:
                     given = dict(zip(parameters, args)) | kwargs
                     recorder._note(module, given, operation, sent, received, begin)

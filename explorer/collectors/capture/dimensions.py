@@ -26,7 +26,7 @@ class Dimensions:
     def __init__(
         self, chains: Chains, user_code: UserCode, paths: SourcePaths, fx: FxLines | None = None
     ) -> None:
-        self._chains = chains
+        self.chains = chains
         self._fx = fx
         self.generated: list[bool] = [False]
         """By node: whether its line was translated from a graph's generated code."""
@@ -55,7 +55,7 @@ class Dimensions:
 
     def grow(self) -> None:
         """Take in the nodes that were added to the tree."""
-        chains = self._chains
+        chains = self.chains
         for node in range(len(self.stacks), len(chains.parents)):
             code = chains.codes[node]
             assert code is not None
@@ -103,7 +103,7 @@ class Dimensions:
 
     def at_definition(self) -> npt.NDArray[np.bool_]:
         """By node: whether it stands at the first line of its function, as compiled code does all along."""
-        chains = self._chains
+        chains = self.chains
         first = [
             code is not None and line == code.co_firstlineno for code, line in zip(chains.codes, chains.lines)
         ]

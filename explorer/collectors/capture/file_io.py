@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import Any
 
 from explorer.collectors.capture.host_event import HostEvent
+from explorer.collectors.capture.pinned_lines import NO_PINS, PinnedLines
 
 MERGE_GAP_NS = 10_000
 """System calls on one file closer together than this become one event."""
@@ -30,8 +31,9 @@ _open = io.open
 class FileIoRecorder:
     """Installed for the whole capture, active while `enabled`."""
 
-    def __init__(self) -> None:
+    def __init__(self, pins: PinnedLines = NO_PINS) -> None:
         self.enabled = False
+        self.pins = pins
         self.dropped = 0
         self._events: list[HostEvent] = []
         self._opened = self._make_open()
@@ -111,7 +113,7 @@ class FileIoRecorder:
         def save(obj: Any, f: Any, *args: Any, **kwargs: Any) -> Any:
             if not recorder.enabled:
                 return original(obj, f, *args, **kwargs)
-            begin = time.time_ns()
+            begin = recorder.pins.now()
             try:
                 return original(obj, f, *args, **kwargs)
             finally:
@@ -181,7 +183,7 @@ class _TimedFile(io.FileIO):
         self._path = os.fsdecode(file)
         self._call: tuple[str, int] | None = None
         self._begin = self._end = self._bytes = self._calls = 0
-        begin = time.time_ns()
+        begin = recorder.pins.now()
         super().__init__(file, mode.replace("b", "").replace("t", ""), closefd, opener)
         if recorder.enabled:
             recorder.add(self._event("open", threading.get_native_id(), begin, time.time_ns(), None, 1))
@@ -211,26 +213,30 @@ class _TimedFile(io.FileIO):
             self._recorder.add(self._event(name, native_id, self._begin, self._end, self._bytes, self._calls))
             self._call = None
 
+    def _now(self) -> int:
+        now = time.time_ns()
+        return now if self._call is not None and now - self._end < MERGE_GAP_NS else self._recorder.pins.now()
+
     def readinto(self, buffer: Any) -> int | None:  # type: ignore[override]
-        begin = time.time_ns()
+        begin = self._now()
         count = super().readinto(buffer)
         self._timed("read", begin, count)
         return count
 
     def readall(self) -> bytes:
-        begin = time.time_ns()
+        begin = self._now()
         data = super().readall()
         self._timed("read", begin, len(data) if data is not None else 0)
         return data
 
     def write(self, data: Any) -> int | None:  # type: ignore[override]
-        begin = time.time_ns()
+        begin = self._now()
         count = super().write(data)
         self._timed("write", begin, count)
         return count
 
     def close(self) -> None:
-        begin = time.time_ns()
+        begin = self._now()
         was_open = not self.closed
         super().close()
         if was_open:

@@ -143,7 +143,7 @@ class WorkerRecording:
             return
         try:
             begin = time.thread_time_ns()
-            muted = self._recorder is not None and self._recorder.mute()
+            pinned = self._recorder.pin(sys._getframe()) if self._recorder is not None else None
             self._write(self._piece())
             if self._recorder is not None and self._states > STATE_LIMIT:
                 self._recorder.stop()
@@ -153,8 +153,8 @@ class WorkerRecording:
             if self._recorder is not None and self._flushed - self._window > WINDOW_NS:
                 self._window = self._flushed
                 self._recorder.resume(None)
-            elif muted and self._recorder is not None:
-                self._recorder.unmute()
+            elif pinned is not None and self._recorder is not None:
+                self._recorder.unpin(sys._getframe(), pinned)
         except Exception:
             # The capture is over (its folder is gone), or cannot be served.
             self._over = True

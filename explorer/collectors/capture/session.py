@@ -17,6 +17,7 @@ from explorer.collectors.capture.device_session import open_device_session
 from explorer.collectors.capture.host_info import clock_sample, device_rows, git_commit, host_info
 from explorer.collectors.capture.line_source import make_line_recorder, stacks_can_serve
 from explorer.collectors.capture.line_take_up import LineTakeUp
+from explorer.collectors.capture.pinned_lines import PinnedLines
 from explorer.collectors.capture.process_rank import world_size
 from explorer.collectors.capture.python_watch import PythonWatch
 from explorer.collectors.capture.recording_cost import costs_here, recording_cost
@@ -40,12 +41,13 @@ class Session:
         self.settings = settings
         self.thread = threading.get_ident()
         self.steps = Steps()
-        self.side = SideRecorders(settings)
+        pins = PinnedLines(self._recording_lines)
+        self.side = SideRecorders(settings, pins)
         self.tables = RunTables(settings, self.side, self.steps)
         self.windows = Windows(
             settings, self.tables, self.side, self.steps, lambda: self._describe(finished=False)
         )
-        self._step_ends = StepEnds(self.windows, self.steps, self._is_ours)
+        self._step_ends = StepEnds(self.windows, self.steps, pins, self._is_ours)
         self._take_up = LineTakeUp(self.windows)
         self._python_watch = PythonWatch(self.windows)
         self._termination = Termination(self.stop)
@@ -70,6 +72,9 @@ class Session:
 
     def _is_ours(self) -> bool:
         return self.running and not self._in_child and threading.get_ident() == self.thread
+
+    def _recording_lines(self) -> LineRecorder | None:
+        return self.windows.recorder if self.windows.recording and not self._in_child else None
 
     def start(self, frame: FrameType | None) -> None:
         """Begin; `frame` is the innermost frame of the program."""

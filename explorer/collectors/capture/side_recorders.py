@@ -15,6 +15,7 @@ from explorer.collectors.capture.host_event import HostEvent
 from explorer.collectors.capture.kineto_window import RawWindow
 from explorer.collectors.capture.loader_watch import LoaderWatch
 from explorer.collectors.capture.module_paths import ModulePaths
+from explorer.collectors.capture.pinned_lines import PinnedLines
 from explorer.collectors.capture.settings import CaptureSettings
 from explorer.collectors.telemetry.recorder import TelemetryRecorder
 
@@ -22,17 +23,17 @@ from explorer.collectors.telemetry.recorder import TelemetryRecorder
 class SideRecorders:
     """Garbage collection, files, telemetry, compilations, collectives, DataLoader workers."""
 
-    def __init__(self, settings: CaptureSettings) -> None:
+    def __init__(self, settings: CaptureSettings, pins: PinnedLines) -> None:
         self._settings = settings
         self.gc = GcRecorder()
-        self.files = FileIoRecorder()
+        self.files = FileIoRecorder(pins)
         self.telemetry = TelemetryRecorder()
         self.samplers: list[str] = []
         self.modules = ModulePaths()
         self.compiled_modules = CompiledModules(self.modules)
         self.fx = FxLines(self.compiled_modules)
         self.compiler = CompileRecorder(self.fx, self.compiled_modules)
-        self.collectives = CollectiveRecorder()
+        self.collectives = CollectiveRecorder(pins)
         self.flights = FlightEntries()
         self.loaders = LoaderWatch(tuple(settings.user_code), tuple(settings.library_code))
         self._dynamo = DynamoSkips()

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from types import FrameType
 
 from explorer.collectors.capture.compile_pauses import CompilePauses
+from explorer.collectors.capture.pinned_lines import PinnedLines
 from explorer.collectors.capture.step_marks import LoaderMarks, OptimizerMarks
 from explorer.collectors.capture.steps import Steps
 from explorer.collectors.capture.windows import Windows
@@ -20,17 +21,21 @@ class StepEnds:
     """Ends steps, and has windows cut there. Rests the line recorder meanwhile, where library code that calls no code of
     the program runs (the optimizer, the compiler)."""
 
-    def __init__(self, windows: Windows, steps: Steps, is_ours: Callable[[], bool]) -> None:
+    def __init__(
+        self, windows: Windows, steps: Steps, pins: PinnedLines, is_ours: Callable[[], bool]
+    ) -> None:
         """`is_ours`: whether the capture runs, and on the calling thread."""
         self._windows = windows
         self._steps = steps
+        self._pins = pins
         self._is_ours = is_ours
-        self._optimizers = OptimizerMarks(self._optimizer_stepped, self._mute, self._unmute)
-        self._loaders = LoaderMarks(self._batch_wanted, self._batch_came)
-        self._compiles = CompilePauses(self._mute, self._unmute)
+        self._optimizers = OptimizerMarks(self._optimizer_stepped, self._rest, self._rest_is_over)
+        self._loaders = LoaderMarks(self._batch_begins, self._batch_came)
+        self._compiles = CompilePauses(self._rest, self._rest_is_over)
         self._first_mark: int | None = None
         self._batches = 0
-        self._muted = False
+        self._pinned: int | None = None
+        self._batch_pinned: int | None = None
         self._cut_pending_in: int | None = None
         """Number of the window that is to be cut at the program's next line."""
 
@@ -79,6 +84,11 @@ class StepEnds:
             self._next(first, complete=False)
         self._mark(now)
 
+    def _batch_begins(self) -> None:
+        self._batch_wanted()
+        if self._windows.recording and self._is_ours():
+            self._batch_pinned = self._pins.begin(calls_back=True)
+
     def _batch_wanted(self) -> None:
         """A program that fetches batches and never steps an optimizer: an iteration ends where the next batch is wanted."""
         steps = self._steps
@@ -99,6 +109,8 @@ class StepEnds:
         """Hot code of a dataset may have switched line recording off: what comes after the batch has its lines again."""
         recorder = self._windows.recorder
         if recorder is not None and self._windows.recording and self._is_ours():
+            pinned, self._batch_pinned = self._batch_pinned, None
+            self._pins.end(pinned)
             recorder.take_up(sys._getframe())
 
     def _mark(self, now: int) -> None:
@@ -141,22 +153,20 @@ class StepEnds:
 
     # -- rests
 
-    def _mute(self) -> None:
+    def _rest(self) -> None:
         recorder = self._windows.recorder
         if self._windows.recording and recorder is not None and self._is_ours():
             self._recover(sys._getframe())
             recorder.take_up(sys._getframe())
-            self._muted = recorder.mute()
+            self._pinned = self._pins.begin()
 
     def _recover(self, frame: FrameType | None) -> None:
         """An optimizer step that raised never came to its end: frames came and went unseen since."""
-        if self._muted and self._windows.recorder is not None and self._windows.recording:
+        pinned, self._pinned = self._pinned, None
+        if pinned is not None and self._windows.recorder is not None and self._windows.recording:
             self._windows.recorder.resume(frame)
-        self._muted = False
 
-    def _unmute(self) -> None:
-        recorder = self._windows.recorder
-        if self._muted and recorder is not None and self._is_ours():
-            self._muted = False
-            if self._windows.recording:
-                recorder.unmute()
+    def _rest_is_over(self) -> None:
+        if self._is_ours():
+            pinned, self._pinned = self._pinned, None
+            self._pins.end(pinned)

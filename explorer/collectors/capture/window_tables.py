@@ -32,6 +32,7 @@ from explorer.collectors.capture.memory_rows import MEMORY_NAME, memory_rows
 from explorer.collectors.capture.metadata import parse_metadata
 from explorer.collectors.capture.module_paths import ModulePaths
 from explorer.collectors.capture.nesting import parents_of, self_times
+from explorer.collectors.capture.optimizer_ranges import take_line_of_first_op
 from explorer.collectors.capture.phases import PHASE_NAMES, phases_of
 from explorer.collectors.capture.steps import Step, step_of
 from explorer.collectors.capture.tracks import Tracks
@@ -135,6 +136,7 @@ def build_window(
         rows = np.flatnonzero(~on_device & (resources == native_id))
         node[rows] = states.node_at(native_id, starts[rows])
         module[rows] = states.module_at(native_id, starts[rows])
+    take_line_of_first_op(names, parents, node, dimensions.chains)
     modules = modules if modules is not None else ModulePaths()
     module = np.array(modules.module_ids, dtype=np.int64)[module]
     stacks, sites, coarse = dimensions.arrays()

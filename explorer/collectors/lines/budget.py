@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 SHARE = 0.25
 """Of a thread's processor time, recording may take this much. A share s makes a program run 1 / (1 - s) times as long: 1.33
@@ -55,15 +56,23 @@ class Credit:
 
 
 class Budget:
-    """Of one thread, which alone may ask. Costs are counted, not measured: what is measured is the time they are part of."""
+    """Of one thread, which alone may ask, or of all together. Costs are counted, not measured: what is measured is the time they are part of."""
 
-    __slots__ = ("_clock_ns", "_credit", "call_ns", "record_ns", "seen_ns")
+    __slots__ = ("_clock_ns", "_credit", "_processor_ns", "call_ns", "record_ns", "seen_ns")
 
-    def __init__(self, credit: Credit, call_ns: float, record_ns: float) -> None:
+    def __init__(
+        self,
+        credit: Credit,
+        call_ns: float,
+        record_ns: float,
+        processor_ns: Callable[[], int] | None = None,
+    ) -> None:
+        """`processor_ns`: the processor time it is about; None: that of the thread."""
         self.call_ns = call_ns
         self.record_ns = record_ns
-        self.seen_ns = time.thread_time_ns()
-        """Processor time of the thread at the last `charge`"""
+        self._processor_ns = processor_ns or time.thread_time_ns
+        self.seen_ns = self._processor_ns()
+        """Processor time at the last `charge`"""
         self._credit = credit
         self._clock_ns = time.monotonic_ns()
 
@@ -72,7 +81,7 @@ class Budget:
 
         `most_slow_ns`: where the thread is in a library that runs Python, up to so much of the time since then is taken for
         that library's, if that is more than its calls account for."""
-        now_ns = time.thread_time_ns()
+        now_ns = self._processor_ns()
         elapsed_ns = now_ns - self.seen_ns
         self.seen_ns = now_ns
         library_ns = max(calls * self.call_ns, min(SLOW_SHARE * elapsed_ns, most_slow_ns))

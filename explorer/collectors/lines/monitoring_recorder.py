@@ -14,8 +14,8 @@ from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import Any
 
-from explorer.collectors.lines.budget import CALL_NS, CREDIT_NS, RECORD_NS, SHARE
-from explorer.collectors.lines.records import CLEAR, COARSE, LOST, POP, ThreadRecords
+from explorer.collectors.lines.budget import CALL_NS, RECORD_NS, Budget, Credit
+from explorer.collectors.lines.records import CLEAR, COARSE, LIKELY, LOST, POP, ThreadRecords
 from explorer.collectors.lines.user_code import SKIP, UserCode, being_imported
 
 LINE_BUDGET = 20_000
@@ -26,6 +26,9 @@ SLICE = 1_000
 """Calls, and lines of one code object, between two looks at what recording has taken."""
 
 TOOL_NAME = "neuron_profile"
+
+_ALL, _INNERMOST = 1, 2
+"""What a pin stated: every frame of a thread, or the line of the innermost one."""
 
 
 def free_tool_id() -> int | None:
@@ -56,11 +59,9 @@ class MonitoringRecorder:
         self.hot: dict[CodeType, int] = {}
         self.switched_off = 0
         self.on_switched_off: Callable[[], None] | None = None
-        self.costs: tuple[float, float] = (CALL_NS, RECORD_NS)
-        """Nanoseconds of a traced call and of a record"""
         self.displaced = 0
-        self._credit_ns = float(CREDIT_NS)
-        self._seen_ns = time.process_time_ns()
+        # All threads together: what is switched off is switched off for all of them.
+        self._budget = Budget(Credit(), CALL_NS, RECORD_NS, time.process_time_ns)
         self._mark = 0
         self._module_call = module_call
         self._module_key = module_key
@@ -75,6 +76,15 @@ class MonitoringRecorder:
         self._lines_at: dict[tuple[int, int], int] = {}
         self._on = False
         self._callbacks: dict[int, Callable[..., Any]] = {}
+
+    @property
+    def costs(self) -> tuple[float, float]:
+        """Nanoseconds of a traced call and of a record"""
+        return self._budget.call_ns, self._budget.record_ns
+
+    @costs.setter
+    def costs(self, costs: tuple[float, float]) -> None:
+        self._budget.call_ns, self._budget.record_ns = costs
 
     # -- set-up
 
@@ -140,6 +150,13 @@ class MonitoringRecorder:
         self._module_depth[own.native_id] = 0
         for running in reversed(modules):
             self._enter_module(running, own)
+
+    def _lose(self, own: ThreadRecords) -> None:
+        """Nothing is known of a thread from here on."""
+        now = time.time_ns()
+        own.records.extend((now, LOST))
+        own.modules.extend((now, CLEAR))
+        self._module_depth[own.native_id] = 0
 
     def thread_records(self, ident: int) -> ThreadRecords | None:
         """The records of a live thread; made anew where the interpreter gave its number to another thread."""
@@ -215,9 +232,8 @@ class MonitoringRecorder:
         def look() -> None:
             if self._on and not self._may_go_on():
                 self.switched_off += 1
-                now = clock()
                 for thread in self._threads:
-                    thread.records.extend((now, LOST))
+                    self._lose(thread)
                 self._switch_off()
                 if self.on_switched_off is not None:
                     self.on_switched_off()
@@ -307,26 +323,41 @@ class MonitoringRecorder:
 
     def _may_go_on(self) -> bool:
         """Whether recording has taken no more of the process's time than it may, all threads together."""
-        now_ns = time.process_time_ns()
         made = sum(len(thread.records) for thread in self._threads) // 2
         # `take` empties the lists meanwhile.
         new, self._mark = made - self._mark if made >= self._mark else made, made
-        earned_ns = SHARE * (now_ns - self._seen_ns)
-        self._seen_ns = now_ns
-        self._credit_ns = min(CREDIT_NS, self._credit_ns + earned_ns) - new * self.costs[1]
-        return self._credit_ns >= 0
+        return self._budget.charge(records=new)
 
     # -- windows
 
+    def pin(self, frame: FrameType | None, likely: bool = False) -> int | None:
+        """As of `LineRecorder`."""
+        if self._tool is None:
+            return None
+        ident = threading.get_ident()
+        on = self._on
+        if not on:
+            self._state_chain(ident, frame)
+        own = self._by_ident.get(ident)
+        while frame is not None and id(frame.f_code) not in self._codes:
+            frame = frame.f_back if frame.f_code is not self.base_code else None
+        if own is None or frame is None or (on and self._left.get(id(frame.f_code), 0) >= 0):
+            return None
+        own.records.extend((time.time_ns(), LIKELY - frame.f_lineno if likely else frame.f_lineno))
+        return _INNERMOST if on else _ALL
+
+    def unpin(self, frame: FrameType | None, token: int) -> None:
+        """As of `LineRecorder`."""
+        own = self._by_ident.get(threading.get_ident())
+        if self._tool is None or own is None:
+            return
+        if token == _ALL and not self._on:
+            self._lose(own)
+        elif token == _INNERMOST and self._on:
+            own.records.extend((time.time_ns(), COARSE))
+
     def tick(self, frame: FrameType) -> None:
         """Library code costs nothing here, whatever it does."""
-
-    def mute(self) -> bool:
-        """Library code costs nothing here: there is nothing to spare."""
-        return False
-
-    def unmute(self) -> None:
-        """Never needed here."""
 
     def pause(self) -> None:
         if self._tool is not None:

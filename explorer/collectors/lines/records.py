@@ -79,14 +79,17 @@ class LineRecorder(Protocol):
     def take_up(self, frame: Any, at_step: bool = False) -> bool:
         """Record again on this thread where a hot loop had switched recording off; False while it still runs."""
 
+    def pin(self, frame: Any, likely: bool = False) -> int | None:
+        """A call begins whose line is to be known and which calls no code of the program: where recording rests on this
+        thread, state the lines of `frame` and its callers, and let it rest meanwhile where that saves anything. `likely`
+        lines are stated where the call may come back to code of the program. Returns what `unpin` wants; None where there
+        is nothing to do."""
+
+    def unpin(self, frame: Any, token: int) -> None:
+        """That call ended."""
+
     def tick(self, frame: Any) -> None:
         """This thread runs Python code, with `frame` the innermost, and has done so for a while."""
-
-    def mute(self) -> bool:
-        """Library code that calls no user code begins on this thread; True where that saves anything."""
-
-    def unmute(self) -> None:
-        """It ended."""
 
     def stop(self) -> None:
         """End for good and restore what was there before."""

@@ -27,6 +27,9 @@ STEP_BUDGET = 2_000
 TRY_BUDGET = 50
 """Line events that hot code gets when recording is taken up otherwise: enough to see that it is still running."""
 
+MUTED = -1
+"""What `pin` returns where it switched tracing off for a call."""
+
 MODULES = object()
 """Marks the file of nn.Module.__call__."""
 
@@ -99,12 +102,12 @@ class SettraceRecorder:
         if thread is not None and not ours:
             self.displaced += 1
             thread.displaced = True
-            thread.state_anew(None)
+            thread.rest.end_anywhere(None)
         # Last, so that a debugger that stops at the next call stops in the program.
         self._real_settrace(function)
         if thread is not None and ours:
             thread.displaced = False
-            thread.state_anew(sys._getframe(1))
+            thread.rest.end_anywhere(sys._getframe(1))
 
     def _bootstrap(self, frame: FrameType, event: str, arg: Any) -> Any:
         """First call in a new thread: give it its own trace functions, then behave as they do."""
@@ -150,6 +153,14 @@ class SettraceRecorder:
             return self.files[file] is not None and self.files[file] is not MODULES
         return self.classify(frame) != SKIP
 
+    def recorded_from(self, frame: FrameType | None) -> FrameType | None:
+        """The innermost recorded frame from this one outwards."""
+        while frame is not None and frame.f_code is not self.base_code:
+            if self.is_recorded(frame):
+                return frame
+            frame = frame.f_back
+        return None
+
     def is_torch(self, frame: FrameType) -> bool:
         """Whether a frame runs torch's own code, whose time is its ops' rather than its Python's."""
         return str(frame.f_globals.get("__name__", "")).startswith("torch.")
@@ -179,20 +190,6 @@ class SettraceRecorder:
 
     # -- windows
 
-    def mute(self) -> bool:
-        """No user code is about to run on this thread: spare its library calls the tracing. True where that was done."""
-        thread = self._own_thread()
-        if thread is None or thread.enter is not sys.gettrace() or self.stopped:
-            return False
-        self._real_settrace(None)
-        return True
-
-    def unmute(self) -> None:
-        """End of `mute`; no frame came or went in between."""
-        thread = self._own_thread()
-        if thread is not None and not thread.displaced:
-            self._real_settrace(thread.enter)
-
     def pause(self) -> None:
         thread = self._own_thread()
         if thread is not None and not thread.displaced:
@@ -207,7 +204,7 @@ class SettraceRecorder:
         own = self._own_thread()
         if own is not None:
             own.paused = False
-            own.state_anew(frame)
+            own.rest.end_anywhere(frame)
 
     def take(self) -> list[ThreadRecords]:
         alive = {thread.ident for thread in threading.enumerate()}
@@ -216,7 +213,7 @@ class SettraceRecorder:
         kept = []
         for thread in self._threads:
             own = thread.own
-            thread.settle(current.get(own.ident))
+            thread.rest.settle(current.get(own.ident))
             count = len(own.records) & ~1
             taken = own.records[:count]
             del own.records[:count]
@@ -240,17 +237,17 @@ class SettraceRecorder:
         own = self._own_thread()
         if own is None or own.paused:
             return True
-        if own.busy:
+        if own.rest.busy:
             return False
         if at_step and self.hot_now and own.may_go_on():
             for thread in self._threads:
                 thread.rearm(STEP_BUDGET, self.hot_now)
             self.hot_now.clear()
-        if not own.off:
+        if not own.rest.off:
             return True
         if not own.may_go_on():
             return False
-        own.learn(frame)
+        own.rest.learn(frame)
         if not at_step:
             innermost = frame
             while innermost is not None and not self.is_recorded(innermost):
@@ -258,8 +255,29 @@ class SettraceRecorder:
             if innermost is not None and innermost.f_code in self.hot_now:
                 self.hot_now.discard(innermost.f_code)
                 own.rearm(TRY_BUDGET, {innermost.f_code})
-        own.state_anew(frame)
+        own.rest.end_anywhere(frame)
         return True
+
+    def pin(self, frame: FrameType | None, likely: bool = False) -> int | None:
+        """As of `LineRecorder`. Where recording does not rest, the call is spared being traced."""
+        own = self._own_thread()
+        if own is None or own.paused or own.displaced or self.stopped:
+            return None
+        if likely or own.rest.off or sys.gettrace() is not own.enter:
+            return own.rest.pin(frame, likely)
+        self._real_settrace(None)
+        return MUTED
+
+    def unpin(self, frame: FrameType | None, token: int) -> None:
+        """As of `LineRecorder`."""
+        own = self._own_thread()
+        if own is None or own.paused or own.displaced or self.stopped:
+            return
+        if token != MUTED:
+            own.rest.unpin(frame, token)
+        elif not own.rest.off:
+            # No frame of the program came or went in between.
+            self._real_settrace(own.enter)
 
     def tick(self, frame: FrameType) -> None:
         """This thread runs Python code, in this frame, and has done so for a while: does that cost too much?"""

@@ -1,23 +1,18 @@
-"""The trace functions of one thread under sys.settrace, and how they give way where tracing costs too much.
-
-Giving way is switching the thread's tracing off, since with it on even code that nobody looks at runs its slow way. What ends
-it is the end of a frame (`FrameEnd`): of the hot function, of the call into a library, or of a caller further out where
-those are too short to be worth it; or the recorder's `take_up`, from a timer or at a step's end.
-"""
+"""The trace functions of one thread under sys.settrace, and when they give way because tracing costs too much."""
 
 from __future__ import annotations
 
 import dis
 import sys
-import threading
 import time
 from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
 
 from explorer.collectors.lines.budget import SLOW_CALL_NS, TICK_NS, Budget, Credit
-from explorer.collectors.lines.frame_end import FrameEnd, can_be_watched, forget_end
-from explorer.collectors.lines.records import CLEAR, COARSE, LIKELY, LOST, POP, SKIPPED_CHUNK, ThreadRecords
+from explorer.collectors.lines.frame_end import forget_end
+from explorer.collectors.lines.records import CLEAR, POP, SKIPPED_CHUNK, ThreadRecords
+from explorer.collectors.lines.settrace_rest import Rest
 
 if TYPE_CHECKING:
     from explorer.collectors.lines.settrace_recorder import SettraceRecorder
@@ -34,51 +29,32 @@ CALLS = 500
 FEW_CALLS = 100
 """The same after a rest that ended while recording had taken more than its share."""
 
-WORTH_NS = 200_000
-"""Rests shorter than this are not worth their own cost: later ones end with a caller."""
-
-SHORT_OF_ONE = 2
-SHORT_IN_A_ROW = 6
-"""After so many too short rests of the same code, or of whatever code in a row, one caller further out."""
-
-
+_OURS = __name__.partition(".")[0] + "."
 _LOOPING = frozenset(dis.opmap[name] for name in ("JUMP_BACKWARD", "RESUME"))
 
 
 class TracedThread:
-    """Belongs to the thread that made it; of its methods only `settle` may be called by another."""
+    """Belongs to the thread that made it."""
 
     def __init__(self, recorder: SettraceRecorder, own: ThreadRecords, credit: Credit) -> None:
         self.own = own
         self.budget = Budget(credit, *recorder.costs)
-        self.off = False
-        """Tracing rests on this thread."""
+        self.rest = Rest(recorder, self)
         self.displaced = False
         """Another tracer has it."""
         self.paused = False
-        self.busy = False
-        """At a change of state, in which calls that the interpreter makes in between must not meddle."""
         self._recorder = recorder
         self._total: dict[CodeType, int] = {}
         self._slice: dict[CodeType, tuple[int, int]] = {}
         self._mark = 0
         self._calls = CALLS
-        self._token = 0
-        self._off_ns = 0
-        self._key: CodeType | None = None
-        self._end_is_recorded = False
-        self._library: tuple[CodeType, int] | None = None
-        """Of a rest in a library: the code that was called, and the frame that called it, by its identity."""
-        self._short: dict[CodeType, int] = {}
-        self._short_in_a_row = 0
-        self._lost: tuple[int, list[tuple[int, CodeType]]] | None = None
         self._depth = 0
         self._make()
 
     # -- the trace functions
 
     def _make(self) -> None:
-        recorder, own = self._recorder, self.own
+        recorder, own, rest = self._recorder, self.own, self.rest
         append = own.records.append
         append_skipped = own.skipped.append
         clock = time.time_ns
@@ -106,7 +82,7 @@ class TracedThread:
                     left -= 1
                     if left < 0:
                         left = more_lines(frame)
-                        if self.off:
+                        if rest.off:
                             # What is returned would take the place of the watch on this frame's end.
                             return None
                 elif event == "return":
@@ -128,7 +104,7 @@ class TracedThread:
             calls -= 1
             if calls < 0:
                 calls = look(frame)
-                if self.off:
+                if rest.off:
                     return None
             try:
                 entries = files[code.co_filename]
@@ -155,7 +131,7 @@ class TracedThread:
 
         self.enter = enter
         self._make_local = make_local
-        self._look_soon = soon
+        self.look_soon = soon
 
     def local_of(self, code: CodeType) -> Callable[..., Any]:
         """The trace function of frames of this code."""
@@ -172,9 +148,9 @@ class TracedThread:
                     self._total[code] = first
                 local(None, "rearm", first)
         if codes is None:
-            self._short.clear()
+            self.rest.forget_short()
 
-    def _push(self, frame: FrameType) -> None:
+    def push(self, frame: FrameType) -> None:
         now = time.time_ns()
         self.own.records.extend((now, frame.f_code, now, frame.f_lineno))
 
@@ -198,7 +174,16 @@ class TracedThread:
         frame.f_trace_lines = False
         return self._in_module
 
-    def _forget_modules(self) -> None:
+    def leave_modules(self, frame: FrameType, end: FrameType) -> None:
+        """The calls of modules from this frame outwards to `end`, which is not left, are not followed any more."""
+        at: FrameType | None = frame
+        while at is not None and at is not end:
+            if at.f_code is self._recorder.module_call and at.f_trace == self._in_module and self._depth:
+                self._leave_module()
+            at = at.f_back
+
+    def forget_modules(self) -> None:
+        """No call of a module is known to be open."""
         self._depth = 0
         self.own.modules.extend((time.time_ns(), CLEAR))
 
@@ -220,19 +205,25 @@ class TracedThread:
         made, self._calls = self._calls, CALLS
         if not self._charge(made, made * SLOW_CALL_NS if slow else 0.0):
             if recorded:
-                self._push(frame)
-                self._switch_off(frame, frame)
+                self.push(frame)
+                self.rest.begin(frame, frame)
             else:
-                self._switch_off(frame, self._library_call(frame))
+                self.rest.in_library(frame)
         return CALLS
 
     def tick(self, frame: FrameType) -> None:
         """Between two bytecodes of this frame, the innermost, after a stretch in which the interpreter was not let go of: a
         library that loops without a call shows itself in no other way."""
         recorder = self._recorder
-        if self.busy or self.off or self.paused or self.displaced or sys.gettrace() is not self.enter:
+        if (
+            self.rest.busy
+            or self.rest.off
+            or self.paused
+            or self.displaced
+            or sys.gettrace() is not self.enter
+        ):
             return
-        if frame.f_code.co_filename == __file__:
+        if str(frame.f_globals.get("__name__", "")).startswith(_OURS):
             # In the middle of a record.
             return
         if recorder.is_recorded(frame) or recorder.is_torch(frame):
@@ -240,13 +231,13 @@ class TracedThread:
         # Right after a call nobody knows whether compiled code took the time.
         operation = frame.f_code.co_code[frame.f_lasti]
         if operation in _LOOPING and not self._charge(0, TICK_NS):
-            self._switch_off(frame, self._library_call(frame))
+            self.rest.in_library(frame)
 
     def rest_at_once(self, frame: FrameType) -> bool:
         """In a thread that begins with this frame: rest until it ends, where recording has taken too much already."""
         if self.budget.in_debt:
-            self._switch_off(frame, frame)
-        return self.off
+            self.rest.begin(frame, frame)
+        return self.rest.off
 
     def _more_lines(self, frame: FrameType) -> int:
         """The lines that code gets which has used up what it had."""
@@ -254,183 +245,26 @@ class TracedThread:
         recorder = self._recorder
         may_go_on = self._charge()
         if code in recorder.hot_now:
-            self._switch_off(frame, frame)
+            self.rest.begin(frame, frame)
             return 0
         given, since_ns = self._slice[code]
         now_ns = self.budget.seen_ns
         if self._total[code] >= recorder.line_budget and now_ns - since_ns < CALM_NS * given:
             recorder.hot[code] = recorder.hot.get(code, 0) + 1
             recorder.hot_now.add(code)
-            self._switch_off(frame, frame)
+            self.rest.begin(frame, frame)
             return 0
         if not may_go_on:
             recorder.hot.setdefault(code, 1)
-            self._switch_off(frame, frame)
+            self.rest.begin(frame, frame)
         self._slice[code] = (SLICE, now_ns)
         self._total[code] += SLICE
         return SLICE
-
-    # -- rests
-
-    def _library_call(self, frame: FrameType) -> FrameType:
-        """Of the library frames from here outwards, the one that code of the program called; this one, where that has
-        called the program's code before."""
-        recorder = self._recorder
-        outermost, outer = frame, frame.f_back
-        while (
-            outer is not None and outer.f_code is not recorder.base_code and not recorder.is_recorded(outer)
-        ):
-            outermost, outer = outer, outer.f_back
-        if outer is None or outer.f_code is recorder.base_code or outermost.f_code in recorder.calls_back:
-            return frame
-        return outermost
-
-    def _recorded_from(self, frame: FrameType | None) -> FrameType | None:
-        """The innermost recorded frame from this one outwards."""
-        recorder = self._recorder
-        while frame is not None and frame.f_code is not recorder.base_code:
-            if recorder.is_recorded(frame):
-                return frame
-            frame = frame.f_back
-        return None
-
-    def _end_to_wait_for(self, frame: FrameType) -> FrameType | None:
-        """The frame whose end ends the rest: this one, or a caller where such rests were too short."""
-        outwards = max(
-            self._short.get(frame.f_code, 0) // SHORT_OF_ONE, self._short_in_a_row // SHORT_IN_A_ROW
-        )
-        end: FrameType | None = frame
-        while end is not None and end.f_code is not self._recorder.base_code:
-            if can_be_watched(end):
-                if outwards == 0:
-                    return end
-                outwards -= 1
-            end = end.f_back
-        return None
-
-    def _switch_off(self, frame: FrameType, hot: FrameType) -> None:
-        """Rest from here on: `frame` is the innermost frame, `hot` the one to be left alone if that is worth it."""
-        recorder = self._recorder
-        self.busy = True
-        self._token += 1
-        self._off_ns = time.monotonic_ns()
-        self._key = hot.f_code
-        self._library = None
-        end = self._end_to_wait_for(hot)
-        if end is None:
-            self._lose(frame)
-        else:
-            self._state_rest(frame, end)
-            token = self._token
-            end.f_trace = FrameEnd(lambda watch: self._ended(watch, token), end.f_back)
-        self.off = True
-        recorder.stop_tracing()
-        self.busy = False
-        recorder.rests(self)
-
-    def _lose(self, frame: FrameType) -> None:
-        records = self.own.records
-        self._lost = (len(records) + 1, self._recorder.chain(frame))
-        records.extend((time.time_ns(), LOST))
-        self._forget_modules()
-
-    def _state_rest(self, frame: FrameType, end: FrameType) -> None:
-        """What is known until `end` ends: the innermost recorded frame at or outside it."""
-        recorder = self._recorder
-        now = time.time_ns()
-        payloads: list[int | None] = []
-        at: FrameType | None = frame
-        while at is not None and at is not end:
-            if recorder.is_recorded(at):
-                payloads.append(POP)
-            elif at.f_code is recorder.module_call and at.f_trace == self._in_module and self._depth:
-                self._leave_module()
-            at = at.f_back
-        self._end_is_recorded = recorder.is_recorded(end)
-        known = self._recorded_from(end)
-        if known is not None:
-            likely = known is not end and not payloads
-            payloads.append(LIKELY - known.f_lineno if likely else COARSE)
-            if likely:
-                self._library = (end.f_code, id(known))
-        for payload in payloads:
-            self.own.records.extend((now, payload))
-
-    def _ended(self, watch: FrameEnd, token: int) -> None:
-        """The frame that this rest was for has ended."""
-        recorder = self._recorder
-        if token != self._token or not self.off or recorder.stopped or self.displaced or self.paused:
-            return
-        if threading.get_ident() != self.own.ident or sys.gettrace() is not None:
-            return
-        # Below this one are the lambda's and FrameEnd's; below them the program's, unless its thread ends.
-        here = sys._getframe(2).f_back
-        self.busy = True
-        if token != self._token:
-            # Somebody else ended the rest just now.
-            self.busy = False
-            return
-        self.budget.charge()
-        if time.monotonic_ns() - self._off_ns >= WORTH_NS:
-            self._short_in_a_row = 0
-        elif self._key is not None:
-            self._short[self._key] = self._short.get(self._key, 0) + 1
-            self._short_in_a_row += 1
-        if here is None:
-            self.busy = False
-            return
-        if here is not watch.caller:
-            # It ended before: a traceback kept it.
-            self.state_anew(here)
-            return
-        self._go_on(here)
-        # After a call into a library there may be the next at once.
-        if self.budget.in_debt or (self._library is not None and self.budget.credit_ns < 0):
-            self._switch_off(here, here)
-
-    def _go_on(self, frame: FrameType) -> None:
-        """The rest ended in this frame, whose callee was waited for."""
-        records = self.own.records
-        if self._end_is_recorded:
-            records.extend((time.time_ns(), POP))
-        else:
-            known = self._recorded_from(frame)
-            if known is not None:
-                records.extend((time.time_ns(), known.f_lineno))
-        self.off = False
-        self._token += 1
-        if self.budget.credit_ns < 0:
-            self._look_soon()
-        self.busy = False
-        self._recorder.trace(self.enter)
 
     def may_go_on(self) -> bool:
         """Whether recording has rested long enough."""
         self._charge()
         return not self.budget.in_debt
-
-    def learn(self, frame: FrameType | None) -> None:
-        """A rest that waited for a library: does that call the program's code?"""
-        frame = self._recorded_from(frame)
-        if self._library is not None and frame is not None and id(frame) != self._library[1]:
-            self._recorder.calls_back.add(self._library[0])
-
-    def state_anew(self, frame: FrameType | None) -> None:
-        """Record from here on, whatever was known of this thread."""
-        recorder = self._recorder
-        self.busy = True
-        self.off = False
-        self._token += 1
-        self.settle(frame)
-        self.own.records.extend((time.time_ns(), CLEAR))
-        self._forget_modules()
-        if not self.displaced:
-            self.push_running(frame)
-            if self.budget.credit_ns < 0:
-                self._look_soon()
-        self.busy = False
-        if not self.displaced:
-            recorder.trace(self.enter)
 
     def push_running(self, frame: FrameType | None) -> None:
         """State the recorded frames and modules that are running, and trace them from here on."""
@@ -445,25 +279,10 @@ class TracedThread:
                 forget_end(frame)
             frame = frame.f_back
         for running in reversed(chain):
-            self._push(running)
+            self.push(running)
             forget_end(running)
             running.f_trace = self.local_of(running.f_code)
             running.f_trace_lines = True
         if recorder.module_key is not None:
             for running in reversed(modules):
                 running.f_trace = self._enter_module(running)
-
-    def settle(self, frame: FrameType | None) -> None:
-        """What was surely running while a thread was not recorded: the frames of before that are still there."""
-        lost, self._lost = self._lost, None
-        if lost is None:
-            return
-        at, before = lost
-        common = 0
-        for old, new in zip(before, self._recorder.chain(frame)):
-            if old != new:
-                break
-            common += 1
-        records = self.own.records
-        if at < len(records) and records[at] == LOST:
-            records[at] = LOST - common

@@ -37,12 +37,23 @@ def after() -> int:
     return 1
 
 
+def made(recorder: Recorder) -> int:
+    """Records of this thread so far."""
+    own = recorder._threads[0]
+    return len(getattr(own, "own", own).records) // 2
+
+
 def main() -> None:
     recorder = Recorder(UserCode(), line_budget=10**9)
     recorder.start(sys._getframe())
     # No time passes: the first credit is all there is, and it is spent by fewer records than these.
     looping(2 * budget.CREDIT_NS // module.RECORD_NS)
     spent = recorder.switched_off
+    frame = sys._getframe()
+    token = recorder.pin(frame)
+    pinned, line = made(recorder), frame.f_lineno - 1
+    recorder.unpin(frame, token)
+    unpinned = made(recorder)
     NOW[0] += 1
     refused = not recorder.take_up(sys._getframe()) if sys.argv[1] == "monitoring" else True
     NOW[0] += 10**9
@@ -51,6 +62,7 @@ def main() -> None:
     recorder.stop()
     records = recorder.take()[0]
     chains = (replay := Replay()).nodes(records)
+    states = [(replay.chains.chain(node) or [(None, None, True)])[0] for node in chains]
     functions = [replay.chains.codes[node].co_name for node in chains if node]
     print(
         json.dumps(
@@ -58,6 +70,8 @@ def main() -> None:
                 "switched_off": spent,
                 "refused": refused,
                 "taken_up": taken_up,
+                "pinned": states[pinned - 1][1:] == (line, False),
+                "known_afterwards": not states[unpinned - 1][2],
                 "after": functions.count("after"),
                 "looping": sum(name == "looping" for name in functions),
                 "made": 4 * budget.CREDIT_NS // module.RECORD_NS,

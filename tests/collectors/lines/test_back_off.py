@@ -220,9 +220,9 @@ def test_the_caller_of_hot_code_is_exact_when_that_returns() -> None:
 
 @needs_settrace
 def test_a_rest_that_is_too_short_is_one_of_the_caller(monkeypatch: pytest.MonkeyPatch) -> None:
-    from explorer.collectors.lines import settrace_thread
+    from explorer.collectors.lines import settrace_rest
 
-    monkeypatch.setattr(settrace_thread, "WORTH_NS", 10**12)
+    monkeypatch.setattr(settrace_rest, "WORTH_NS", 10**12)
     recorder, states = recorded(lambda: looping(50), line_budget=100)
     # Twice it was hot() alone, then it was the loop that calls it.
     assert recorder.switched_off == 3
@@ -232,12 +232,12 @@ def test_a_rest_that_is_too_short_is_one_of_the_caller(monkeypatch: pytest.Monke
 
 @needs_settrace
 def test_recording_in_debt_stays_off_until_time_has_paid(monkeypatch: pytest.MonkeyPatch) -> None:
-    from explorer.collectors.lines import settrace_thread
+    from explorer.collectors.lines import settrace_rest
 
     now = [0]
     monkeypatch.setattr(budget.time, "thread_time_ns", lambda: now[0])
     monkeypatch.setattr(budget, "WAITING_SHARE", 0)
-    monkeypatch.setattr(settrace_thread, "WORTH_NS", 0)
+    monkeypatch.setattr(settrace_rest, "WORTH_NS", 0)
     recorder = SettraceRecorder(UserCode(include=[os.path.abspath(__file__)]), 10**9)
     before = sys.gettrace()
     recorder.start(None)
