@@ -14,7 +14,7 @@ from explorer.collectors.kineto.lines import find_lines
 from explorer.collectors.kineto.linking import Links, link_events
 from explorer.collectors.kineto.memory import link_memory
 from explorer.collectors.kineto.rank import rank_of
-from explorer.collectors.kineto.reading import Reader
+from explorer.collectors.kineto.reading import Reader, chunk_bytes
 from explorer.collectors.kineto.resident import Resident
 from explorer.collectors.kineto.splitter import TraceText
 from explorer.collectors.kineto.spool import Spool
@@ -46,11 +46,15 @@ def find_rank(source: Source) -> tuple[int | None, str]:
 
 def import_source(source: Source, writer: RunWriter, options: ImportOptions) -> None:
     """Read one trace into the writer's rank. Raises InputError when it is no trace or holds nothing readable."""
-    text = TraceText(source.blocks(), reopen=source.blocks_from if source.container == "plain" else None)
+    reopen = source.blocks_from if source.container == "plain" else None
+    text = TraceText(source.blocks(), chunk_bytes(options), reopen)
     spool = Spool()
     threads = min(options.processes or os.cpu_count() or 1, _MOST_THREADS)
     try:
-        with Resident(options.memory_bytes) as resident, Reader(source, options) as reader:
+        with (
+            Reader(source, options) as reader,
+            Resident(reader.own_bytes, reader.held_bytes) as resident,
+        ):
             light = reader.read(text, spool, resident)
             release_memory()
             if not len(light) and text.lost:

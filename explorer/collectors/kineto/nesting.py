@@ -5,6 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -74,7 +75,7 @@ def nest(track: Codes, start: Ints, duration: Ints, tie: npt.NDArray[np.int8], t
     else:
         with ThreadPoolExecutor(threads) as pool:
             # In copies of this context: where numpy's arrays lie is a part of it.
-            for done in [pool.submit(copy_context().run, one, *track_) for track_ in tracks]:
+            for done in [pool.submit(partial(copy_context().run, one, *track_)) for track_ in tracks]:
                 done.result()
     return result
 

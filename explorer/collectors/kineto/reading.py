@@ -21,7 +21,7 @@ from explorer.collectors.kineto.group import Written, write_group
 from explorer.collectors.kineto.light import Distilled, LightGatherer, LightRows, distil
 from explorer.collectors.kineto.resident import Resident
 from explorer.collectors.kineto.rows import read_rows, repeats_of, without_links
-from explorer.collectors.kineto.splitter import Chunk, TraceText
+from explorer.collectors.kineto.splitter import CHUNK_BYTES, Chunk, TraceText
 from explorer.collectors.kineto.spool import Spool, store
 from explorer.collectors.options import ImportOptions
 from explorer.collectors.source import Source
@@ -33,9 +33,15 @@ PARALLEL_BYTES = 48 << 20
 THREADED_BYTES = 8 << 20
 """The same for threads."""
 WORKER_BYTES = 256 << 20
-"""Memory a worker takes at most, as measured; so many workers run as the memory setting allows."""
+"""Memory that a worker process takes at most, as measured; so many run as the memory setting allows."""
+THREAD_BYTES = 160 << 20
+"""The same for a thread."""
+OWN_BYTES = 256 << 20
+"""Memory that an import takes beside these and what linking needs, as measured."""
 MEMORY_PER_BYTE = 5
 """Memory that importing a byte of JSON takes where its rows stay in memory, as measured."""
+ROOMY_BYTES = 640 << 20
+"""With less memory, stretches of text are smaller, and so are the parts of the tables."""
 MANY_ROWS = 4_000_000
 EXPANSION = 12
 """How much a compressed trace is taken to expand by when deciding that."""
@@ -43,6 +49,11 @@ EXPANSION = 12
 
 def _processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def chunk_bytes(options: ImportOptions) -> int:
+    """How much text is decoded at once, as the memory setting allows."""
+    return CHUNK_BYTES if options.memory_bytes >= ROOMY_BYTES else CHUNK_BYTES // 4
 
 
 def read_and_store(text: bytes, path: str) -> Distilled:
@@ -86,14 +97,20 @@ class Reader:
 
     def __init__(self, source: Source, options: ImportOptions) -> None:
         size = source.size_bytes * (1 if source.container == "plain" else EXPANSION)
-        # Each worker holds a few chunks as text, as columns and as compressed pages.
-        affordable = max(1, options.memory_bytes // WORKER_BYTES)
-        wanted = min(options.processes or min(_processors(), 8), affordable)
         self._threaded = compiled() is not None
+        # Each worker holds a few chunks as text, as columns and as compressed pages.
+        worker_bytes = THREAD_BYTES if self._threaded else WORKER_BYTES
+        affordable = max(1, (options.memory_bytes - OWN_BYTES) // worker_bytes)
+        wanted = min(options.processes or min(_processors(), 8), affordable)
         enough = THREADED_BYTES if self._threaded else PARALLEL_BYTES
         self._count = wanted if size >= enough and wanted > 1 else 0
-        small = min(4 * PARALLEL_BYTES, options.memory_bytes // MEMORY_PER_BYTE)
-        self._in_memory = size < small and (self._threaded or not self._count)
+        self._small = min(4 * PARALLEL_BYTES, options.memory_bytes // MEMORY_PER_BYTE)
+        self._in_memory = size < self._small and (self._threaded or not self._count)
+        self._decoded = 0
+        held = self._count * worker_bytes
+        # What other processes hold is not this one's.
+        self.own_bytes = options.memory_bytes - (0 if self._threaded else held)
+        self.held_bytes = OWN_BYTES + (held if self._threaded else 0)
         self._progress = options.progress
         self._size = source.size_bytes
         self._container = source.container
@@ -125,10 +142,10 @@ class Reader:
             resident.expect(gatherer.rows)
             spool.counts.append(distilled.count)
             self._show(text)
-        if isinstance(self._workers, Workers) and gatherer.rows > MANY_ROWS:
+        if self._workers is not None and (gatherer.rows > MANY_ROWS or resident.active):
             # Linking happens here alone, and needs the memory more than idle workers do.
             self._workers.close()
-            self._workers = Workers(self._count)
+            self._workers = type(self._workers)(self._count)
         return gatherer.finish()
 
     def _distilled(self, text: TraceText, spool: Spool) -> Iterator[Distilled]:
@@ -174,6 +191,9 @@ class Reader:
         return _light(rows)
 
     def _call(self, chunk: Chunk, spool: Spool) -> tuple[Any, ...]:
+        self._decoded += len(chunk.text)
+        # A compressed trace can be larger than it seemed.
+        self._in_memory = self._in_memory and self._decoded < self._small
         if self._in_memory:
             spool.chunks.append("")
             return self._decode, chunk.text, spool, len(spool.chunks) - 1

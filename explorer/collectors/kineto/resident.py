@@ -21,8 +21,6 @@ from explorer.model.errors import UsageError
 
 ROW_BYTES = 160
 """Memory that linking takes per row of the source where all of it stays in memory, as measured."""
-BASE_BYTES = 350 << 20
-"""Memory that an import takes beside that, as measured."""
 LEAST_BYTES = 1 << 20
 """Smaller arrays stay in memory: they take a file each."""
 _ROOM = 8
@@ -37,11 +35,13 @@ def _interface() -> Any:
 
 
 class Resident:
-    """The bound of one import. From `begin` to `close` arrays made in the calling thread, and in contexts copied from its own,
-    count. One import of a process at a time is bounded."""
+    """The bound of one import: `limit_bytes` for this process, of which linking leaves `held_bytes` to others. From `begin` to
+    `close` arrays made in the calling thread, and in contexts copied from its own, count. One import of a process at a time is
+    bounded."""
 
-    def __init__(self, limit_bytes: int, least_bytes: int = LEAST_BYTES) -> None:
+    def __init__(self, limit_bytes: int, held_bytes: int, least_bytes: int = LEAST_BYTES) -> None:
         self.limit_bytes = limit_bytes
+        self._held = held_bytes
         self._least = least_bytes
         self._part = compiled_scratch()
         self._folder: ClaimedFolder | None = None
@@ -55,7 +55,7 @@ class Resident:
     @property
     def affordable_rows(self) -> int:
         """Rows that can be linked in memory."""
-        return max(0, self.limit_bytes - BASE_BYTES) // ROW_BYTES
+        return max(0, self.limit_bytes - self._held) // ROW_BYTES
 
     def expect(self, rows: int) -> None:
         """Begin where so many rows need more memory than there is."""

@@ -25,6 +25,8 @@ from explorer.store.writer import RunWriter
 Ints = npt.NDArray[np.int64]
 GROUP_ROWS = 150_000
 """Rows of the source that share one part of each table."""
+GROUP_CHUNKS = 16
+"""Chunks that do at most: where rows are long, fewer of them."""
 PART_EDGES = 1_000_000
 """Edges that share one part."""
 GROUP_TABLES = ("events", "collectives", "memory_events", "counters", "source_rows")
@@ -129,7 +131,9 @@ def _groups(linked: Linked, spool: Spool, found: Collected, memory: dict[str, In
     while chunk < len(spool.counts):
         last = chunk
         rows = 0
-        while last < len(spool.counts) and (rows == 0 or rows + spool.counts[last] <= GROUP_ROWS):
+        while last < min(len(spool.counts), chunk + GROUP_CHUNKS) and (
+            rows == 0 or rows + spool.counts[last] <= GROUP_ROWS
+        ):
             rows += spool.counts[last]
             last += 1
         after = first_row + rows
