@@ -38,7 +38,11 @@ def pieces(blocks: Iterator[bytes], size: int = 2048) -> Iterator[bytes]:
 
 
 def in_small_chunks(
-    blocks: Iterator[bytes], reopen: Callable[[int], Iterator[bytes]] | None, *, quick: bool
+    blocks: Iterator[bytes],
+    _: int,
+    reopen: Callable[[int], Iterator[bytes]] | None,
+    *,
+    quick: bool,
 ) -> TraceText:
     again = None if reopen is None or not quick else lambda offset: pieces(reopen(offset))
     return TraceText(pieces(blocks), chunk_bytes=4096, reopen=again)
@@ -53,7 +57,7 @@ def contents(path: Path, run: Path) -> Any:
 
 
 def test_chunks_are_cut_without_reading_them(tmp_path: Path) -> None:
-    text = in_small_chunks(iter([TRACE]), lambda offset: iter([TRACE[offset:]]), quick=True)
+    text = in_small_chunks(iter([TRACE]), 0, lambda offset: iter([TRACE[offset:]]), quick=True)
     checked = Counter(chunk.checked for chunk in text.chunks())
     assert checked[False] >= 5
     assert checked[True] == 1
