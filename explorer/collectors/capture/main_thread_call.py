@@ -5,17 +5,23 @@ Used to take up line recording again after a hot loop switched it off, and to en
 
 from __future__ import annotations
 
+import _thread
+import contextlib
 import ctypes
+import math
 import os
 import sys
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from types import FrameType
+from typing import Any
 
 from explorer.collectors.hidden_thread import HiddenThread
 from explorer.collectors.lines.user_code import standard_roots
 
+_NEVER = math.inf
 _OURS = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "")
 _ADD = ctypes.pythonapi.Py_AddPendingCall
 _CALL = ctypes.cast(ctypes.pythonapi.PyObject_IsTrue, ctypes.c_void_p)
@@ -72,9 +78,11 @@ class MainThreadCall:
 
     def __init__(self, action: Callable[[FrameType], None]) -> None:
         self._action = action
-        # Set to end the wait that is arranged.
-        self._cancelled: threading.Event | None = None
-        self._arranged = False
+        self._due = _NEVER
+        """When it is to be made, as of time.monotonic()"""
+        # Released where the waiting thread has to look again. One thread waits for all the times: starting one costs ten
+        # times as much as waking it.
+        self._wake: Any = None
         # The main thread may be called here while it is in here.
         self._lock = threading.RLock()
         self._stopped = False
@@ -82,11 +90,15 @@ class MainThreadCall:
     def after(self, seconds: float) -> None:
         """Arrange the call; does nothing while one is arranged already."""
         with self._lock:
-            if self._arranged or self._stopped:
+            if self._due != _NEVER or self._stopped:
                 return
-            self._arranged = True
-            cancelled = self._cancelled = threading.Event()
-            HiddenThread(lambda: self._wait(cancelled, seconds))
+            self._due = time.monotonic() + seconds
+            if self._wake is not None:
+                _release(self._wake)
+                return
+            wake = self._wake = _thread.allocate_lock()
+            wake.acquire()
+            HiddenThread(lambda: self._wait(wake))
 
     def now(self) -> None:
         """Have it called at the main thread's next opportunity."""
@@ -97,28 +109,25 @@ class MainThreadCall:
         """No call after this one returns, except one that is already pending, which does nothing."""
         with self._lock:
             self._stopped = True
-            cancelled, self._cancelled = self._cancelled, None
-        if cancelled is not None:
-            cancelled.set()
+            if self._wake is not None:
+                _release(self._wake)
 
     def forget(self) -> None:
         """In a forked child: the thread that waits does not exist here."""
         self._lock = threading.RLock()
         self._stopped = True
-        self._cancelled = None
+        self._wake = None
         _PENDING.lock = threading.RLock()
 
-    def _wait(self, cancelled: threading.Event, seconds: float) -> None:
-        if not cancelled.wait(seconds):
-            self._fire()
-
-    def _fire(self) -> None:
-        with self._lock:
-            self._cancelled = None
-            self._arranged = False
-            if self._stopped:
-                return
-        _PENDING.add(self)
+    def _wait(self, wake: Any) -> None:
+        while not self._stopped:
+            left = self._due - time.monotonic()
+            if left > 0:
+                wake.acquire(timeout=min(left, threading.TIMEOUT_MAX))
+                continue
+            with self._lock:
+                self._due = _NEVER
+            self.now()
 
     def run(self, frame: FrameType) -> None:
         """On the main thread: act, unless stopped."""
@@ -128,6 +137,12 @@ class MainThreadCall:
             except Exception as error:
                 if _is_the_programs(error):
                     raise
+
+
+def _release(lock: Any) -> None:
+    with contextlib.suppress(RuntimeError):
+        # Already released: the thread has not come to look yet.
+        lock.release()
 
 
 def _is_the_programs(error: Exception) -> bool:
