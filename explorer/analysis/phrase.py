@@ -8,6 +8,8 @@ from typing import Any
 
 from explorer.model import quantity
 
+ROOT_MODULE = "(root)"
+"""The name of the module that holds all others: it has no path."""
 _FIELD = re.compile(r"\{(\w+)\}")
 _ONE = re.compile(
     r"(?<![\w.,])(?<!rank )(?<!Rank )(?<!step )(?<!core )(?<!group )1 ((?:\w+ )??)(\w+?)(ches|shes|sses|s)\b"

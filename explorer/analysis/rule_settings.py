@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 
@@ -29,15 +30,22 @@ def checked(settings: Mapping[str, float]) -> dict[str, float]:
     return dict(settings)
 
 
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(text)
+    return value
+
+
 def parsed(texts: Iterable[str]) -> dict[str, float]:
     """Settings from texts such as 'data_loader_stall.stall_share=0.1'. Raises UsageError for another form."""
     found = {}
     for text in texts:
         name, _, value = text.partition("=")
         try:
-            found[name.strip()] = float(value)
+            found[name.strip()] = _finite(value)
         except ValueError:
             raise UsageError(
-                f"{text} is not RULE.SETTING=NUMBER.", "Such as: --set data_loader_stall.stall_share=0.1"
+                f"{text!r} is not RULE.SETTING=NUMBER.", "Such as: --set data_loader_stall.stall_share=0.1"
             ) from None
     return checked(found)

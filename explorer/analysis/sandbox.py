@@ -73,6 +73,7 @@ MAX_PADDING = 10_000
 """They make their text in one go that no timer can interrupt, so their length must be a number up to this."""
 
 _EXPLAIN = re.compile(r"(?is)\A\s*explain\b\s*(analyze\b\s*)?(\([^()]*\)\s*)?")
+_UNDECODED = re.compile("[\ud800-\udfff]")
 _COMMENTS = re.compile(r"(?s)\A(\s+|--[^\n]*(\n|\Z)|/\*.*?\*/)+")
 
 
@@ -146,7 +147,7 @@ class Sandbox:
                 expired.set()
                 self._connection.interrupt()
 
-            timer = threading.Timer(max(timeout_s, 0.001), stop)
+            timer = threading.Timer(min(max(timeout_s, 0.001), threading.TIMEOUT_MAX), stop)
             timer.daemon = True
             try:
                 self.relations.prepare(statement)
@@ -182,6 +183,8 @@ class Sandbox:
             raise QueryError(f"The statement is longer than {MAX_TEXT} characters.")
         if "\0" in text:
             raise QueryError("The statement holds a zero character.")
+        if _UNDECODED.search(text):
+            raise QueryError("The statement is not UTF-8.")
         text = _COMMENTS.sub("", text)
         body = text
         if explain := _EXPLAIN.match(text):
@@ -306,7 +309,7 @@ def _fetch(answer: duckdb.DuckDBPyRelation, max_rows: int) -> tuple[pa.Table, bo
     finally:
         reader.close()
     table = pa.Table.from_batches(batches, reader.schema)
-    cut = table.slice(0, max_rows)
+    cut = table.slice(0, min(max_rows, table.num_rows))
     if size > MAX_BYTES and cut.num_rows:
         cut = cut.slice(0, max(1, int(cut.num_rows * MAX_BYTES / max(cut.nbytes, 1))))
     return cut, cut.num_rows < rows

@@ -52,5 +52,5 @@ def command(
         total = sum(entry.size_bytes for entry in entries)
         print(harmless(f"{len(entries)} runs, {total / 1e6:,.1f} MB in {cache.directory}"))
     else:
-        raise UsageError(f"cache {action} is unknown.", "Use list, clear or path.")
+        raise UsageError(f"cache {action!r} is unknown.", "Use list, clear or path.")
     return EXIT_DONE

@@ -39,6 +39,8 @@ def command(
     if step is not None and not pieces:
         raise UsageError("--step is for --pieces: the sums are over all complete steps.")
     opened = open_source(run)
+    if rank is not None:
+        opened.run.reader.of_ranks([rank])
     if step is not None:
         step_window(opened.run, step)
     directory, view = opened.run.directory, opened.run.view

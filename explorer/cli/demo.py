@@ -17,7 +17,9 @@ PROGRAM = "train_transformer.py"
 
 
 def command(
-    output: Annotated[Path, typer.Option("-o", "--output", help="Where the run goes")] = Path("runs/demo"),
+    output: Annotated[
+        str, typer.Option("-o", "--output", metavar="RUN", help="Where the run goes")
+    ] = "runs/demo",
     steps: Annotated[int, typer.Option("--steps", min=4, help="Training steps to record")] = 40,
     fixed: Annotated[bool, typer.Option("--fixed", help="Train with the slow habits repaired")] = False,
     json: JsonOption = False,
@@ -30,13 +32,15 @@ def command(
     from explorer.cli.bottlenecks import print_findings
     from explorer.cli.machine import installed
     from explorer.cli.output import note, print_json
+    from explorer.cli.record import free_directory
 
     if not installed("torch"):
         raise MissingExtra("torch", "capture", "Recording")
     program = demo_program()
     arguments = [str(program), "--steps", str(steps), *(["--fixed"] if fixed else [])]
+    target = free_directory(output)
     note(f"Recording: python {' '.join(arguments)}")
-    directory = record(output, arguments)
+    directory = record(target, arguments)
     from explorer.analysis.run import open_run
 
     with open_run(directory) as run:
@@ -77,7 +81,7 @@ def demo_program() -> Path:
     return copy
 
 
-def record(output: Path, arguments: list[str]) -> str:
+def record(output: str, arguments: list[str]) -> str:
     """Record a Python program with this program's own `record` and return the run's directory.
 
     Raises InputError where the program fails.
@@ -88,7 +92,7 @@ def record(output: Path, arguments: list[str]) -> str:
         "explorer.cli.main",
         "record",
         "-o",
-        str(output),
+        output,
         "--",
         sys.executable,
         *arguments,

@@ -53,7 +53,7 @@ def command(
     if html:
         from explorer.report.html.diff_page import diff_html
 
-        write_text(html, diff_html(comparison))
+        write_text(html, diff_html(comparison), remedy="Choose another file with --html.")
     if json:
         print_json(comparison.to_dict(limit or None))
     else:

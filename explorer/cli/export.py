@@ -25,6 +25,8 @@ ENDINGS = {
 """File endings of each format; the first format that fits counts, in capitals too."""
 FORMATS = ("perfetto", "speedscope", "folded", "csv", "parquet", "openmetrics")
 WEIGHTS = ("host", "device")
+_LONGEST_MS = 1e12
+"""About thirty years"""
 
 
 def command(
@@ -120,6 +122,11 @@ def _check(
         raise UsageError("A window (--step, --from, --to) is for perfetto.")
     if step is not None and (start_ms is not None or end_ms is not None):
         raise UsageError("Give either --step or --from and --to.")
+    for name, value in (("--from", start_ms), ("--to", end_ms)):
+        if value is not None and not abs(value) <= _LONGEST_MS:
+            raise UsageError(
+                f"{name} {value:g} is no time of a recording.", "Give milliseconds from its begin."
+            )
     if start_ms is not None and end_ms is not None and end_ms <= start_ms:
         raise UsageError("--to must be later than --from.")
 

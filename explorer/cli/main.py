@@ -162,6 +162,13 @@ def _parser(name: str) -> typer.Typer:
         def collect_usage_pieces(self, ctx: Any) -> list[str]:
             return [plain_usage(piece) for piece in super().collect_usage_pieces(ctx)]
 
+        def invoke(self, ctx: Any) -> Any:
+            from explorer.cli.wrong_call import empty_option
+
+            if option := empty_option(self, ctx):
+                raise UsageError(f"The value of {option} is empty.", "Give one, or leave the option out.")
+            return super().invoke(ctx)
+
     module = import_module(f"explorer.cli.{VERBS[name].module}")
     app = typer.Typer(add_completion=False, rich_markup_mode=None)
     settings = {"help_option_names": ["-h", "--help"], **getattr(module, "CONTEXT_SETTINGS", {})}
@@ -218,10 +225,11 @@ def _help() -> str:
 
 
 def _usage_or_crash(error: Exception, given: list[str]) -> int:
-    # The parser's own exceptions know how to say themselves; their class moved between versions, their shape did not.
-    if hasattr(error, "format_message") and hasattr(error, "exit_code"):
+    from explorer.cli.wrong_call import is_of_parser, sentence
+
+    if is_of_parser(error):
         verb = f" {given[0]}" if given and given[0] in VERBS else ""
-        _say(f"{error.format_message().rstrip('.')}. See {PROGRAM}{verb} --help.")
+        _say(f"{sentence(error)}. See {PROGRAM}{verb} --help.")
         return EXIT_USAGE
     if type(error).__name__ == "Abort":
         return EXIT_INTERRUPTED

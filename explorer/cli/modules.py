@@ -10,6 +10,7 @@ def command(
 ) -> int:
     """Time by nn.Module, its own and with everything below it; forward, backward, and forward again where activations are
     recomputed."""
+    from explorer.analysis.phrase import ROOT_MODULE
     from explorer.cli.reading import read
     from explorer.cli.table import Column
 
@@ -33,6 +34,6 @@ def command(
         json=json,
         limit=limit,
         rank=rank,
-        shown=lambda row: {**row, "path": row["path"] or "(root)"},
+        shown=lambda row: {**row, "path": row["path"] or ROOT_MODULE},
         empty="No modules were recorded.",
     )

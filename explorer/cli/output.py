@@ -61,8 +61,13 @@ def cut(rows: Sequence[Mapping[str, Any]], limit: int) -> list[Mapping[str, Any]
 
 
 def write_text(path: str, text: str, *, mode: str = "w", remedy: str = "") -> None:
-    """Write or append a file that the user named. Raises UsageError where it cannot be written."""
+    """Write a file that the user named, whole or not at all, or append to it. Raises UsageError where it cannot be written."""
     try:
+        if mode == "w":
+            from explorer.report.whole_file import write_whole
+
+            write_whole(path, text.encode("utf-8", "surrogateescape"))
+            return
         with open(path, mode, encoding="utf-8", errors="surrogateescape") as file:
             file.write(text)
     except OSError as error:

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from explorer.analysis.run import Run
 
 
+_TIES = ("rank", "step", "start_ns", "event_id", "device", "stream", "name")
+
+
 def read(
     path: str,
     answer: Callable[[Run], Result],
@@ -56,9 +59,11 @@ def read(
         result = answer(run)
         rows = _chosen(result.arrow(), step, only)
         if order and rows.num_rows:
-            rows = rows.sort_by([(order, "descending")])
+            # Equal ones in the same order each time: views that are not sorted come as the threads made them.
+            ties = [name for name in _TIES if name in rows.column_names and name != order]
+            rows = rows.sort_by([(order, "descending"), *((name, "ascending") for name in ties)])
         # Rows become Python objects only once they are cut: a run may hold millions of them.
-        first = rows.slice(0, limit or rows.num_rows).to_pylist()
+        first = rows.slice(0, min(limit or rows.num_rows, rows.num_rows)).to_pylist()
         if json:
             print_json(rows_document(result, run.directory, first, rows.num_rows))
         elif not first:

@@ -59,11 +59,11 @@ def command(
     words = [*program]
     if words[0] == "--":
         words = words[1:]
-    if not words:
+    if not words or not words[0]:
         raise UsageError("There is no program to run.", "Try: neuron-explorer record -- python train.py")
     if words[0].endswith(".py"):
         words.insert(0, sys.executable)
-    directory = _free_directory(output or _default_directory(words))
+    directory = free_directory(output or _default_directory(words))
     options: dict[str, Any] = {
         "directory": directory,
         "max_events": max_events,
@@ -84,7 +84,7 @@ def command(
     return code
 
 
-def _free_directory(wanted: str) -> str:
+def free_directory(wanted: str) -> str:
     """The wanted directory, or the first sibling that holds no run. Raises UsageError where nothing can be written."""
     from explorer.store.location import Location
     from explorer.store.reader import is_run
@@ -154,7 +154,10 @@ def _run(words: list[str], environment: dict[str, str]) -> int:
         try:
             child = subprocess.Popen(words, env=environment)
         except OSError as error:
-            raise UsageError(f"Cannot run {words[0]}: {error.strerror or error}.") from error
+            raise UsageError(
+                f"Cannot run {words[0]}: {error.strerror or error}.",
+                "Check the name and the PATH.",
+            ) from error
         for number in early:
             child.send_signal(number)
         return child.wait()

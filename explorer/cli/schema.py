@@ -39,9 +39,9 @@ def command(
     if name is not None and name not in found:
         from difflib import get_close_matches
 
-        close = get_close_matches(name, found, n=1)
+        close = get_close_matches(name.lower(), found, n=1)
         raise UsageError(
-            f"There is no table or view {name}.",
+            f"There is no table or view {name or '(empty)'}.",
             f"Did you mean {close[0]}?" if close else "neuron-explorer schema lists them.",
         )
     shown = {name: found[name]} if name else found

@@ -19,6 +19,8 @@ FILES_SCHEMA = "neuron-explorer/source-files/1"
 
 CONTEXT = 3
 """Lines that are shown around a line worth showing."""
+AROUND = 10
+"""Lines that are shown around the line of FILE:LINE."""
 WORTH_SHOWING = 0.001
 """Share from which a line is shown without --whole."""
 
@@ -27,7 +29,11 @@ def command(
     run: RunArgument,
     file: Annotated[
         str | None,
-        typer.Argument(metavar="[FILE]", help="A file, or the end of its path", show_default=False),
+        typer.Argument(
+            metavar="[FILE]",
+            help="A file, or the end of its path; FILE:LINE shows what is around a line",
+            show_default=False,
+        ),
     ] = None,
     whole: Annotated[
         bool, typer.Option("--whole", help="The whole file, not only around costly lines")
@@ -50,11 +56,12 @@ def command(
         rows = line_rows(opened)
         files = files_of(rows)
         if file is not None:
-            found = code_file(opened, rows, _full_name([entry["file"] for entry in files], file))
+            name, around = _file_and_line([entry["file"] for entry in files], file)
+            found = code_file(opened, rows, name)
             if json:
                 print_json({**_document(found), "run": opened.directory})
             else:
-                _print(found, whole)
+                _print(found, _visible(found, whole, around))
             return source.exit_code
         first = cut(files, limit)
         if json:
@@ -83,6 +90,14 @@ def command(
     return source.exit_code
 
 
+def _file_and_line(names: Sequence[str], given: str) -> tuple[str, int | None]:
+    """The file of the run, and the line of `FILE:LINE`, as tables write places."""
+    file, colon, number = given.rpartition(":")
+    if colon and number.isdecimal() and len(number) < 10:
+        return _full_name(names, file), int(number)
+    return _full_name(names, given), None
+
+
 def _full_name(names: Sequence[str], given: str) -> str:
     """The file of the run that a path from the shell means: longer (./train.py) or shorter (train.py) than the run's own."""
     wanted = os.path.normpath(given).replace(os.sep, "/")
@@ -94,7 +109,7 @@ def _full_name(names: Sequence[str], given: str) -> str:
     if ends:
         raise UsageError(f"Several files end in {given}: {', '.join(ends[:5])}.", "Give more of the path.")
     held = f"It has: {', '.join(names[:5])}." if names else "It has no source lines at all."
-    raise UsageError(f"The run has no lines of a file {given}.", held)
+    raise UsageError(f"The run has no lines of a file {given or '(empty)'}.", held)
 
 
 def _document(found: CodeFile) -> dict[str, Any]:
@@ -114,7 +129,7 @@ def _document(found: CodeFile) -> dict[str, Any]:
     return {"schema": LISTING_SCHEMA, "file": found.file, "complete": found.complete, "lines": lines}
 
 
-def _print(found: CodeFile, whole: bool) -> None:
+def _print(found: CodeFile, indexes: list[int]) -> None:
     from rich.syntax import Syntax
     from rich.text import Text
 
@@ -137,7 +152,7 @@ def _print(found: CodeFile, whole: bool) -> None:
     heading = f"{device_title}{'Host %':>7}  {'Host':>8}{ops_title}  {'Line':>5}"
     out.print(Text(heading, style="bold"))
     last = 0
-    for index in _visible(found, whole):
+    for index in indexes:
         line = found.lines[index]
         if last and line.number != last + 1:
             out.print(Text(f"{'…':>{len(heading)}}", style="dim"))
@@ -169,8 +184,14 @@ def _costs(costs: dict[str, Any] | None, on_device: bool, with_ops: bool) -> lis
     return parts
 
 
-def _visible(found: CodeFile, whole: bool) -> list[int]:
-    """Indexes of the lines to show: all of them, or those that cost something and a few around each."""
+def _visible(found: CodeFile, whole: bool, around: int | None = None) -> list[int]:
+    """Indexes of the lines to show: all of them, those around one, or those that cost something and a few around each.
+    Raises UsageError for a line that the file does not have."""
+    if around is not None and not whole:
+        near = [index for index, line in enumerate(found.lines) if abs(line.number - around) <= AROUND]
+        if not any(found.lines[index].number == around for index in near) and found.complete:
+            raise UsageError(f"{found.file} has no line {around}.", f"It has {len(found.lines)}.")
+        return near
     if whole or not found.complete:
         return list(range(len(found.lines)))
     shown: set[int] = set()

@@ -16,6 +16,7 @@ from typing import IO, TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
+from explorer.analysis.phrase import ROOT_MODULE
 from explorer.analysis.sub_lanes import sub_lanes
 from explorer.analysis.trace_rows import (
     WHOLE,
@@ -284,7 +285,7 @@ def _event(row: dict[str, Any], place: _Place, tid: int, base: int) -> bytes:
         "attribution": row["attribution"],
         "precision": row["precision"],
         "op": row["op"],
-        "module": f"{row['module'] or '(root)'} ({row['module_class']})" if row["module_class"] else None,
+        "module": f"{row['module'] or ROOT_MODULE} ({row['module_class']})" if row["module_class"] else None,
         "step": row["step"],
         "phase": row["phase"],
         "correlation": row["correlation_id"],

@@ -34,13 +34,14 @@ def write_table(run: Run, name: str, path: str | os.PathLike[str], kind: str) ->
             f"Did you mean {' or '.join(near)}?" if near else "See neuron-explorer schema.",
         )
     rows = run.view(name).arrow()
-    with whole_file(path) as temporary:
+    # Given a name, the writer of Parquet would remove what it could not write: a device, too.
+    with whole_file(path) as temporary, open(temporary, "wb") as file:
         if kind == "parquet":
             import pyarrow.parquet as pq
 
-            pq.write_table(rows, temporary, compression="zstd")
+            pq.write_table(rows, file, compression="zstd")
         else:
             import pyarrow.csv
 
-            pyarrow.csv.write_csv(rows, temporary)
+            pyarrow.csv.write_csv(rows, file)
     return int(rows.num_rows)

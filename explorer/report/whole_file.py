@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,8 +11,10 @@ from contextlib import contextmanager
 @contextmanager
 def whole_file(path: str | os.PathLike[str]) -> Iterator[str]:
     """A temporary name beside the target, renamed to it on success and removed otherwise. A link stays one; what is no file
-    (a pipe, a device) is written itself."""
+    (a pipe, a device) is written itself. Raises OSError for a name that only a directory can have."""
     named = os.fspath(path)
+    if named.endswith("/"):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), named)
     if named.startswith("/dev/") or (os.path.exists(named) and not os.path.isfile(named)):
         yield named
         return

@@ -12,12 +12,14 @@ import pytest
 
 from explorer.analysis.rule import NEEDS
 from explorer.analysis.run import Run, open_run
+from explorer.analysis.source_view import CodeFile, CodeLine
 from explorer.cli.main import main
 from explorer.model.finding import Findings, NotChecked, Saving
 from explorer.report.html import html_report
 from explorer.report.html.figures import roofline_figure
 from explorer.report.html.findings_section import findings_section
 from explorer.report.html.markup import Markup, json_script, tag, text
+from explorer.report.html.tables_section import LINES, MODULES, table_section
 from explorer.report.markdown import markdown_report
 from explorer.store.writer import RunWriter
 from tests.agent.conftest import write_run
@@ -96,6 +98,62 @@ def test_the_answer_comes_first(page: str) -> None:
     assert order == sorted(order)
     assert "train.py:9" in page[: page.index('id="steps"')]
     assert '<div class="row here"><span class="number">9</span>' in page
+
+
+def test_every_link_leads_to_a_part(page: str) -> None:
+    ids = parsed(page).ids
+    links = re.findall(r'href="#([^"]+)"', page)
+    assert len(links) >= 9
+    assert set(links) <= set(ids)
+    figures = re.search(r'id="figures">(.*?)</script>', page)
+    assert figures is not None
+    assert {f"plot-{name}" for name in json.loads(figures[1])} <= set(ids)
+
+
+def test_what_no_row_has_is_no_column() -> None:
+    rows = [
+        {"path": "", "class_name": "Net", "self_ns": 0, "total_ns": 35_000_000, "device_ns": 0, "share": 1.0}
+    ]
+    section = table_section("modules", "Modules", rows, MODULES, "None.")
+    heads = re.findall(r'<button type="button">(.*?)</button>', section)
+    assert heads == ["module", "class", "host total", "share"]
+    assert "35.0 ms</td>" in section
+    assert "--share:1.0000" in section
+
+
+def test_long_places_keep_their_end() -> None:
+    place = "a/very/long/way/down/to/the/package/of/the/model.py:1234"
+    section = table_section("lines", "Lines", [{"place": place, "code": "x"}], LINES, "None.")
+    assert (
+        f'<td class="text unbroken" title="{place}">…ay/down/to/the/package/of/the/model.py:1234</td>'
+        in section
+    )
+
+
+def test_close_lines_share_an_excerpt(run: Run) -> None:
+    finding = run.bottlenecks()[0]
+    first = finding.lines[0]
+    near, far = replace(first, line=first.line + 3), replace(first, line=first.line + 40)
+    texts = tuple(CodeLine(number, f"line {number}", None) for number in range(1, 80))
+    code = CodeFile(first.file, texts, complete=True)
+    for other, places in ((near, ["train.py:9, 12"]), (far, ["train.py:9", "train.py:49"])):
+        told = replace(_told(run), findings=(replace(finding, lines=(first, other)),))
+        section = findings_section(told, lambda file: code)
+        assert re.findall(r'class="place">(.*?)<span', section) == places
+        assert re.findall(r'row here"><span class="number">(\d+)', section) == [
+            str(first.line), str(other.line)
+        ]  # fmt: skip
+        assert section.count(">whole run<") == len(places)
+
+
+def test_the_root_module_has_a_name(tmp_path: Path) -> None:
+    with RunWriter(tmp_path / "run") as writer:
+        writer.write("tracks", [{"track_id": 1, "kind": "thread", "device_type": "cpu", "label": "main"}])
+        row = {"track_id": 1, "category": "op", "start_ns": 0, "duration_ns": 9, "self_ns": 9, "module_id": 1}
+        writer.write("events", [{"event_id": 1, "name": "aten::mm", **row}])
+        writer.write("modules", [{"module_id": 1, "path": "", "class_name": "Net"}])
+    page = html_report(open_run(writer.directory))
+    assert "<code>(root)</code>" in page
 
 
 def test_names_are_text_everywhere(tmp_path: Path) -> None:

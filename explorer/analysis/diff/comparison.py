@@ -13,6 +13,7 @@ from explorer.analysis.diff.comparability import Difference, differences
 from explorer.analysis.diff.explained import Delta, PathWork, deltas, line_key, matched_lines, path_work
 from explorer.analysis.diff.kernel_match import renamed_kernels
 from explorer.analysis.diff.noise import Verdict, verdict
+from explorer.analysis.phrase import ROOT_MODULE
 from explorer.analysis.step_scope import find_scope
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ def _explained(a: PathWork, b: PathWork) -> dict[str, list[Delta]]:
     return {
         "kind": deltas(a, b, lambda row: row["kind"]),
         "phase": deltas(a, b, lambda row: row["phase"]),
-        "module": deltas(a, b, lambda row: row["module"]),
+        "module": deltas(a, b, lambda row: ROOT_MODULE if row["module"] == "" else row["module"]),
         "line": by_line,
         "op": deltas(a, b, lambda row: row["op"]),
         "kernel": by_kernel,

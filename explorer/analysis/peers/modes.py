@@ -29,7 +29,7 @@ def in_mode(run: Run, what: str, mode: str) -> Result:
     found = ANSWERS.get((what, mode))
     if found is None:
         modes = ["native", *(m for w, m in ANSWERS if w == what)]
-        raise UsageError(f"There is no {what} in mode {mode!r}.", f"Choose one of: {', '.join(modes)}.")
+        raise UsageError(f"No mode of {what} is {mode!r}.", f"Choose one of: {', '.join(modes)}.")
     module, name = found.split(".")
     function: Callable[[Run], Result] = getattr(import_module(f"explorer.analysis.peers.{module}"), name)
     return function(run)

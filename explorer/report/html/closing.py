@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import explorer
+from explorer.analysis.phrase import value_text
 from explorer.report.html.markup import Markup, join, section, tag
 from explorer.store.manifest import Manifest
 
@@ -46,12 +47,16 @@ def environment_section(manifests: Sequence[Manifest]) -> Markup:
         "made by": first.made_by,
         "command": " ".join(first.command),
     }
-    facts |= {key: value for key, value in first.host.items() if isinstance(value, str | int | float | bool)}
+    facts |= {
+        _name(key): value_text(key, value)
+        for key, value in first.host.items()
+        if isinstance(value, str | int | float | bool)
+    }
     if first.git_commit:
         facts["git commit"] = first.git_commit
     if first.cost:
         facts |= {
-            f"profiling cost: {key}": value
+            f"profiling cost: {_name(key)}": value_text(key, value)
             for key, value in first.cost.items()
             if isinstance(value, str | int | float)
         }
@@ -64,6 +69,11 @@ def environment_section(manifests: Sequence[Manifest]) -> Markup:
         if value not in ("", None)
     ]
     return section("environment", "Environment", tag("table", *rows, class_="facts-table"))
+
+
+def _name(key: str) -> str:
+    """A name with a unit, as a heading: the value says the unit."""
+    return key.removesuffix("_ns").removesuffix("_bytes").replace("_", " ")
 
 
 def methods_section() -> Markup:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from explorer.analysis.phrase import duration_text
 from explorer.analysis.source_view import CodeFile
 from explorer.analysis.unchecked import unchecked
 from explorer.model.finding import Finding, FindingLine, Findings
+from explorer.model.quantity import duration_text
 from explorer.model.saving_text import saving_text
 from explorer.report.html.markup import Markup, join, section, tag, with_code
 
@@ -48,7 +48,7 @@ def _card(
         )
         if finding.saves_time
         else tag("p", f"It speaks of no time; confidence {finding.confidence}."),
-        *(_excerpt(line, code_of(line.file)) for line in finding.lines[:2]),
+        *(_excerpt(near, code_of(near[0].file)) for near in _together(finding.lines[:2])),
         tag("p", tag("b", "Do: "), with_code(finding.advice)),
         *(tag("p", tag("b", "Seen: "), with_code(item.statement)) for item in finding.evidence),
         tag("p", tag("b", "But: "), with_code(" ".join(caveats))) if caveats else "",
@@ -63,13 +63,39 @@ def _card(
     )
 
 
-def _excerpt(line: FindingLine, code: CodeFile | None) -> Markup:
+def _together(lines: Sequence[FindingLine]) -> list[list[FindingLine]]:
+    """Lines that one excerpt shows, those of one file that are close to the first, in the order given."""
+    groups: list[list[FindingLine]] = []
+    for line in lines:
+        for group in groups:
+            if group[0].file == line.file and abs(group[0].line - line.line) <= CONTEXT_LINES:
+                group.append(line)
+                break
+        else:
+            groups.append([line])
+    return groups
+
+
+def _excerpt(lines: Sequence[FindingLine], code: CodeFile | None) -> Markup:
+    numbers = sorted({line.line for line in lines})
+    first = lines[0]
     place = tag(
-        "div", f"{line.file}:{line.line}", tag("span", f" {line.function}", class_="function"), class_="place"
+        "div",
+        f"{first.file}:{', '.join(map(str, numbers))}",
+        tag("span", f" {first.function}", class_="function"),
+        class_="place",
     )
-    near = [entry for entry in code.lines if abs(entry.number - line.line) <= CONTEXT_LINES] if code else []
+    begin, end = numbers[0] - CONTEXT_LINES, numbers[-1] + CONTEXT_LINES
+    near = [entry for entry in code.lines if begin <= entry.number <= end] if code else []
     if not near:
-        return join(place, tag("pre", line.code, class_="code"))
+        return join(place, *(tag("pre", line.code, class_="code") for line in lines))
+    head = tag(
+        "div",
+        tag("span", "line", class_="number"),
+        tag("span", "whole run", class_="cost"),
+        class_="row head",
+        title="What the line cost over the whole recording, in host and device time",
+    )
     rows = [
         tag(
             "div",
@@ -80,11 +106,11 @@ def _excerpt(line: FindingLine, code: CodeFile | None) -> Markup:
                 class_="cost",
             ),
             tag("span", entry.text or " ", class_="source"),
-            class_="row here" if entry.number == line.line else "row",
+            class_="row here" if entry.number in numbers else "row",
         )
         for entry in near
     ]
-    return join(place, tag("div", *rows, class_="code"))
+    return join(place, tag("div", head, *rows, class_="code"))
 
 
 def _not_checked(findings: Findings) -> Markup:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from explorer.analysis.flame import flame_tree
 from explorer.analysis.key_figures import overview
+from explorer.analysis.phrase import ROOT_MODULE
 from explorer.analysis.run_facts import run_facts
 from explorer.analysis.source_view import CodeFile, code_file, line_rows
 from explorer.analysis.timeline import load_timeline
@@ -57,7 +58,7 @@ def html_report(run: Run) -> str:
             table_section(
                 "modules",
                 "Modules",
-                run.modules().rows(),
+                [{**row, "path": row["path"] or ROOT_MODULE} for row in run.modules().rows()],
                 MODULES,
                 "The run does not say which nn.Module ran.",
             ),
@@ -119,12 +120,13 @@ def _plots(run: Run, rank: int, stories: Any, drawn: dict[str, Any]) -> list[tup
             460,
             f"User code of rank {rank} by call chain. Click a frame to zoom.",
         )
+    roofline = _roofline(run)
     add(
         "roofline",
         "Roofline",
-        _roofline(run),
+        roofline,
         420,
-        "Work per byte against work per second; a point far under its roof wastes the device.",
+        _roofline_note(roofline),
     )
     memory = run.view("memory_timeline").rows() if run.reader.parts("memory_events") else []
     if memory:
@@ -144,6 +146,13 @@ def _roofline(run: Run) -> dict[str, Any] | None:
     if "roofline" not in all_views():
         return None
     return figures.roofline_figure(run.view("roofline").rows())
+
+
+def _roofline_note(figure: dict[str, Any] | None) -> str:
+    note = "Work per byte against work per second"
+    if figure is not None and len(figure["data"]) > 1:
+        return f"{note}; a point far under its roof wastes the device."
+    return f"{note}. No peak of this device is known, so there is no roof to compare with."
 
 
 def _codes(run: Run, lines: list[dict[str, Any]]) -> Any:

@@ -1,6 +1,7 @@
 "use strict";
 (function () {
   const root = document.documentElement;
+  const narrow = window.matchMedia("(max-width: 640px)");
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
   const colour = (name) => getComputedStyle(root).getPropertyValue(name).trim();
 
@@ -15,18 +16,26 @@
       paper_bgcolor: "rgba(0,0,0,0)",
       plot_bgcolor: "rgba(0,0,0,0)",
       font: { color: colour("--ink"), family: "inherit", size: 12 },
-      margin: { l: 60, r: 20, t: 10, b: 45 },
-      legend: { orientation: "h", y: 1.12 },
-      xaxis: Object.assign({}, axis, given.xaxis),
-      yaxis: Object.assign({}, axis, given.yaxis),
+      margin: narrow.matches ? { l: 44, r: 8, t: 10, b: 40 } : { l: 60, r: 20, t: 10, b: 45 },
+      legend: { orientation: "h", y: 1.02, yanchor: "bottom", x: 0 },
+      xaxis: Object.assign({}, axis, narrow.matches ? { nticks: 6, tickangle: 0 } : {}, given.xaxis),
+      yaxis: Object.assign({}, axis, narrow.matches ? shortLabels(figure.data[0]) : {}, given.yaxis),
       shapes: (given.shapes || []).map((s) => Object.assign({}, s, { line: Object.assign({ color: colour("--muted") }, s.line) })),
     });
+  }
+
+  // On a phone long names of tracks would leave no room for what they did.
+  function shortLabels(trace) {
+    if (trace.type !== "heatmap") return {};
+    const cut = (name) => (name.length > 12 ? name.slice(0, 11) + "…" : name);
+    return { tickmode: "array", tickvals: trace.y, ticktext: trace.y.map((name) => cut(plain(name))) };
   }
 
   function dataOf(figure) {
     return figure.data.map(function (trace) {
       const copy = Object.assign({}, trace);
       if (copy.part) copy.marker = { color: colour("--part-" + copy.part) };
+      if (copy.type === "heatmap") copy.showscale = !narrow.matches;
       if (copy.type === "heatmap") copy.colorscale = [[0, colour("--heat-0")], [0.5, colour("--heat-1")], [1, colour("--heat-2")]];
       if (copy.type === "icicle") {
         copy.marker = { colors: copy.ids.map((id) => colour("--flame-" + (id.split(".").length % 4))) };
@@ -106,7 +115,9 @@
     root.dataset.theme = theme() === "dark" ? "light" : "dark";
     ready.then(function (found) { if (found) draw(); });
   });
-  dark.addEventListener("change", function () { ready.then(function (found) { if (found) draw(); }); });
+  for (const media of [dark, narrow]) {
+    media.addEventListener("change", function () { ready.then(function (found) { if (found) draw(); }); });
+  }
   window.addEventListener("beforeprint", function () {
     document.querySelectorAll("details").forEach((entry) => { entry.open = true; });
   });

@@ -6,24 +6,36 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from explorer.analysis.phrase import duration_text, size_text
+from explorer.model.quantity import duration_text, size_text
 from explorer.report.html.markup import Markup, section, tag
 
 MOST_ROWS = 200
 LONGEST_NAME = 400
+LONGEST_PLACE = 44
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A column: key in the rows, heading, and kind: text, code, duration, share, number or bytes."""
+    """A column: key in the rows, heading, and kind: text, place, code, duration, share, number or bytes."""
 
     key: str
     title: str
     kind: str = "text"
 
+    @property
+    def is_text(self) -> bool:
+        return self.kind in _TEXT_CLASSES
+
+    @property
+    def css_class(self) -> str:
+        return _TEXT_CLASSES.get(self.kind, "number")
+
+
+_TEXT_CLASSES = {"text": "text", "place": "text unbroken", "code": "text long"}
+
 
 LINES = (
-    Field("place", "line"),
+    Field("place", "line", "place"),
     Field("code", "code", "code"),
     Field("cost_ns", "host", "duration"),
     Field("device_ns", "device", "duration"),
@@ -64,10 +76,11 @@ MODULES = (
 def table_section(
     identity: str, title: str, rows: Sequence[Mapping[str, Any]], fields: Sequence[Field], empty: str
 ) -> Markup:
-    """One table; at most 200 rows, and how many there are."""
+    """One table; at most 200 rows, and how many there are. Columns in which no row has more than zero are left out."""
     if not rows:
         return section(identity, title, tag("p", empty, class_="empty"))
     shown = rows[:MOST_ROWS]
+    fields = [field for field in fields if field.is_text or any(row.get(field.key) for row in rows)]
     head = tag(
         "tr",
         *(
@@ -75,7 +88,7 @@ def table_section(
                 "th",
                 tag("button", field.title, type="button"),
                 scope="col",
-                class_="text" if field.kind in ("text", "code") else "number",
+                class_=field.css_class,
                 aria_sort="none",
             )
             for field in fields
@@ -108,9 +121,13 @@ def _cell(value: Any, field: Field) -> Markup:
     if field.kind == "code":
         full = str(value)
         cut = full if len(full) <= LONGEST_NAME else full[:LONGEST_NAME] + "…"
-        return tag("td", tag("code", cut), class_="text")
+        return tag("td", tag("code", cut), class_=field.css_class)
+    if field.kind == "place":
+        full = str(value)
+        short = full if len(full) <= LONGEST_PLACE else "…" + full[1 - LONGEST_PLACE :]
+        return tag("td", short, class_=field.css_class, title=full if short != full else None)
     if field.kind == "text":
-        return tag("td", value, class_="text")
+        return tag("td", value, class_=field.css_class)
     shown = {
         "duration": duration_text,
         "bytes": size_text,
@@ -118,7 +135,7 @@ def _cell(value: Any, field: Field) -> Markup:
         "number": lambda number: f"{number:,}",
     }[field.kind](value)
     bar = (
-        tag("span", class_="sharebar", style=f"width:{100 * min(1.0, max(0.0, value)):.2f}%")
+        tag("span", class_="sharebar", style=f"--share:{min(1.0, max(0.0, value)):.4f}")
         if field.kind == "share"
         else ""
     )
