@@ -35,16 +35,16 @@ WHERE {context.where()} AND t.kind <> 'thread' AND {same} AND e.category = '{cat
 def exposed(context: RuleContext, same: str, category: str) -> str:
     """SQL for the stretches (start_ns, duration_ns) in which events of the category run on a device and nothing else does.
 
-    A sweep over starts and ends: a stretch is exposed while at least one chosen event and no other work runs.
+    A sweep over starts and ends: a stretch is exposed while at least one chosen event and no other work runs. (A running sum
+    holds all that begins or ends at one time; of those rows only the last has a stretch after it.)
     """
     work = f"""SELECT e.start_ns, e.duration_ns, (e.category = '{category}')::INT AS chosen
 FROM events e JOIN tracks t ON t.rank = e.rank AND t.track_id = e.track_id
 WHERE {context.where()} AND t.kind <> 'thread' AND {same} AND {context.in_texts("e.category", OTHER_WORK)}"""
     return f"""SELECT at_ns AS start_ns, next_ns - at_ns AS duration_ns FROM (
   SELECT at_ns, lead(at_ns) OVER (ORDER BY at_ns) AS next_ns,
-    sum(sum(chosen)) OVER (ORDER BY at_ns) AS running, sum(sum(other)) OVER (ORDER BY at_ns) AS others
+    sum(chosen) OVER (ORDER BY at_ns) AS running, sum(other) OVER (ORDER BY at_ns) AS others
   FROM (
     SELECT start_ns AS at_ns, chosen, 1 - chosen AS other FROM ({work})
-    UNION ALL SELECT start_ns + duration_ns, -chosen, chosen - 1 FROM ({work})
-  ) GROUP BY at_ns
+    UNION ALL SELECT start_ns + duration_ns, -chosen, chosen - 1 FROM ({work}))
 ) WHERE running > 0 AND others = 0 AND next_ns > at_ns"""

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from explorer.analysis.replay_window import MOST_EVENTS, replay_window
+from explorer.analysis.step_scope import find_scope
 from explorer.analysis.what_if import Edit, Replays, WhatIf
 from explorer.model.errors import UsageError
 
@@ -47,24 +49,38 @@ class FindingReplays:
     """Predictions of one run: its dependency graph is loaded at the first question and kept."""
 
     def __init__(self, run: Run) -> None:
-        self._replays = Replays(run.engine)
+        self._engine = run.engine
+        self._scope = find_scope(run.engine)
+        self._window = replay_window(run.engine, self._scope)
+        spans = {self._scope.rank: self._window.span} if self._window and self._window.numbers else {}
+        self._replays = Replays(run.engine, spans)
 
     def predict(self, finding: Finding, rung: int) -> FindingWhatIf:
         """The step time with the finding's first line that holds time on a rung of LADDER.
 
-        Raises UsageError where neither a line nor the category of its rule holds time that a replay could change.
+        A long recording is replayed on the steps that stand for all, as for the finding itself. Raises UsageError where neither
+        a line nor the category of its rule holds time that a replay could change, and where there are no such steps.
         """
+        if self._window and not self._window.numbers:
+            raise UsageError(self._window.sentence)
+        ranks = [self._scope.rank, *(rank for rank in finding.ranks if self._is_another(rank))]
         for way, value in _targets(finding):
             factor = LADDER[rung][0]
             edit = Edit("speedup", way, value, factor) if factor else Edit("remove", way, value)
             try:
-                prediction = self._replays.predict([edit])
+                prediction = self._replays.predict([edit], ranks)
             except UsageError:
                 continue  # it selects nothing: try the next
             return FindingWhatIf(
                 finding.id, rung, value if way == "line" else f"every {value} event", prediction
             )
         raise UsageError("Nothing of this finding holds time that a replay could change.")
+
+    def _is_another(self, rank: int) -> bool:
+        """Whether a rank is not the slowest, and small enough to be replayed whole beside it."""
+        if rank == self._scope.rank:
+            return False
+        return sum(part.rows for part in self._engine.reader.parts("events", [rank])) <= MOST_EVENTS
 
 
 def _targets(finding: Finding) -> Iterator[tuple[str, str]]:

@@ -12,20 +12,28 @@ from explorer.analysis.critical_path.rank_events import row_numbers
 from explorer.analysis.critical_path.replay import Prediction, Replay
 from explorer.analysis.critical_path.selection import Selection, select_events
 from explorer.analysis.engine import Engine
+from explorer.analysis.intervals import Intervals
+from explorer.analysis.replay_window import ReplayWindow
 from explorer.analysis.rule import Draft
 from explorer.analysis.step_scope import StepScope
 from explorer.analysis.what_if import Replays, scale, summarise
 from explorer.model.finding import Saving
 
+SMALLEST_PART = 0.5
+"""Replayed steps with less than this part of the usual affected time say nothing about the others."""
+
 
 class ReplaySaving:
     """Predicts a draft's saving per step; usable as `replay` of `findings.find`."""
 
-    def __init__(self, replays: Replays) -> None:
+    def __init__(self, replays: Replays, window: ReplayWindow | None = None) -> None:
+        """Args: window: the steps that `replays` holds; None: all."""
         self._replays = replays
+        self.window = window
 
     def __call__(self, draft: Draft, scope: StepScope, affected: AffectedTime) -> Saving | None:
-        """None where the rank cannot be replayed or the draft names no work of it. `affected` is that of the draft.
+        """None where the rank cannot be replayed, the draft names no work of it, or the replayed steps hold less of that work
+        than the others. `affected` is that of the draft.
 
         `expected` is the replayed saving with the draft's remaining share, `high` with nothing remaining, `low` the
         rule's own low bound where that is less.
@@ -34,7 +42,10 @@ class ReplaySaving:
             return None
         if not len(affected) or (known := self._replays.of(scope.rank)) is None:
             return None
+        if self.window and not _stands_for_all(self.window, scope, affected):
+            return None
         replay, before = known
+        numbers = self.window.numbers if self.window else scope.numbers
         if affected.event_id is not None:
             selection, waiting = _of_events(replay, affected.event_id)
         else:
@@ -45,11 +56,18 @@ class ReplaySaving:
             change = replay.unchanged()
             change.no_wait[waiting] = True
             scale(change, selection, remaining)
-            return _saving(replay, before, replay.run(change), scope.numbers)
+            return _saving(replay, before, replay.run(change), numbers)
 
         expected = saved(draft.remaining_share)
         high = saved(0.0) if draft.remaining_share else expected
         return Saving(min(expected, draft.saving.low), expected, max(expected, high), "replay")
+
+
+def _stands_for_all(window: ReplayWindow, scope: StepScope, affected: AffectedTime) -> bool:
+    time = Intervals.of(affected.start_ns, affected.end_ns)
+    per_step = sum(time.within(*span).total_ns for span in scope.spans) / len(scope.spans)
+    replayed = sum(time.within(*span).total_ns for span in window.spans) / len(window.spans)
+    return replayed >= SMALLEST_PART * per_step
 
 
 def replayable(engine: Engine, rank: int) -> bool:

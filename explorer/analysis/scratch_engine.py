@@ -8,10 +8,11 @@ from contextlib import contextmanager
 from explorer.analysis.engine import Engine, damage_named
 
 MOST_EVENTS = 3_000_000
-"""Larger runs are queried where they lie: copying them would cost more than it saves."""
+"""Larger runs are queried where they lie, copying them would cost more than it saves: but for what is small in any run."""
 
 # Views come after the tables they read: each copy makes the next one faster.
 _COPIED = ("events", "stacks", "sites", "steps", "tracks", "host_states", "top_ops", "line_steps")
+_SMALL = ("stacks", "sites", "steps", "tracks", "line_steps")
 
 
 @contextmanager
@@ -25,8 +26,9 @@ def scratch_engine(
     reader = engine.reader if ranks is None else engine.reader.of_ranks(ranks)
     own = Engine(reader, memory_limit=engine.memory_limit, rolled_up=engine.rolled_up, keeps=True)
     try:
-        if sum(part.rows for part in reader.parts("events")) <= MOST_EVENTS:
-            for name in copied:
+        large = sum(part.rows for part in reader.parts("events")) > MOST_EVENTS
+        for name in copied:
+            if not large or name in _SMALL:
                 with damage_named(own.reader.directory):
                     _copy(own, name)
         yield own

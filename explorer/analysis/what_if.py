@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from explorer.analysis.critical_path.rank_events import load, row_numbers
+from explorer.analysis.critical_path.rank_events import ALWAYS, load, row_numbers
 from explorer.analysis.critical_path.replay import Change, Floats, Prediction, Replay
 from explorer.analysis.critical_path.selection import WAYS, Selection, select, select_events, select_sites
 from explorer.model.errors import InputError, UsageError
@@ -130,8 +130,10 @@ def parse_overlap(text: str) -> Edit:
 class Replays:
     """The replays of a run, one per rank, loaded once and used for many predictions."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, windows: Mapping[int, tuple[int, int]] | None = None) -> None:
+        """Args: windows: by rank what stretch of time to replay (start and end in ns); else all of it."""
         self.engine = engine
+        self._windows = windows or {}
         self._ranks: dict[int, tuple[Replay, Prediction] | None] = {}
         self._begun: dict[int, Future[tuple[Replay, Prediction] | None]] = {}
 
@@ -147,18 +149,18 @@ class Replays:
         return self._ranks[rank]
 
     def _load(self, rank: int) -> tuple[Replay, Prediction] | None:
-        events = load(self.engine, rank)
+        events = load(self.engine, rank, self._windows.get(rank, ALWAYS))
         replay = Replay(events) if events is not None and events.finish > events.begin else None
         return None if replay is None else (replay, replay.run(replay.unchanged()))
 
-    def predict(self, edits: Sequence[Edit]) -> WhatIf:
-        """Predict with edits made on every rank; the slowest rank before decides.
+    def predict(self, edits: Sequence[Edit], ranks: Sequence[int] | None = None) -> WhatIf:
+        """Predict with edits made on some ranks (None: on every one); of them the slowest before decides.
 
         Raises InputError when the run has no events, UsageError for an edit that selects nothing on any rank.
         """
         selected = [False] * len(edits)
         outcomes: list[tuple[int, Replay, Prediction, Prediction]] = []
-        for rank in self.engine.reader.ranks:
+        for rank in self.engine.reader.ranks if ranks is None else ranks:
             if (known := self.of(rank)) is None:
                 continue
             replay, before = known

@@ -8,12 +8,13 @@ import numpy as np
 
 from explorer.analysis.critical_path.host_lane import Ints
 from explorer.analysis.critical_path.rank_events import RankEvents
-from explorer.analysis.critical_path.walk import stream_predecessors
+from explorer.analysis.critical_path.streams import places, stream_predecessors
 
 
 @dataclass(frozen=True)
 class Delays:
-    """Per event: the event before it on its stream (-1: none), and the delays after that and after its launch, in ns.
+    """Per device event, in the order of `events.device`: the one before it on its stream (-1: none), and the delays after that
+    and after its launch, in ns.
 
     A delay is the recorded one where that cause was what the event waited for. Where the cause was hidden behind
     another, it is the usual one (the median of those seen), never more than recorded. Recorded overlap is a negative
@@ -29,26 +30,27 @@ class Delays:
 
 def measure(events: RankEvents) -> Delays:
     """Delays as recorded."""
-    start, end = events.start, events.end
+    device, start, end = events.device, events.start[events.device], events.end[events.device]
     before = stream_predecessors(events)
-    has_stream, has_launch = before >= 0, events.launch >= 0
-    launch_end = np.minimum(end[np.maximum(events.launch, 0)], start)
-    after_stream = start - end[np.maximum(before, 0)]
+    has_stream, has_launch = before >= 0, events.launch[device] >= 0
+    launch_end = np.minimum(events.end[np.maximum(events.launch[device], 0)], start)
+    after_stream = start - end[np.maximum(before, 0)] if len(device) else start
     after_launch = start - launch_end
-    after_wait = start[events.wait_target] - end[events.wait_source]
-    latest_wait = np.full(len(events), np.iinfo(np.int64).max)
-    np.minimum.at(latest_wait, events.wait_target, np.maximum(after_wait, 0))
+    after_wait = events.start[events.wait_target] - events.end[events.wait_source]
     unknown = np.iinfo(np.int64).max
+    latest_wait = np.full(len(device), unknown)
+    target = places(events, events.wait_target)
+    real = target >= 0
+    np.minimum.at(latest_wait, target[real], np.maximum(after_wait[real], 0))
     stream_delay = np.where(has_stream, np.maximum(after_stream, 0), unknown)
     launch_delay = np.where(has_launch, after_launch, unknown)
     binding = np.minimum(np.minimum(stream_delay, launch_delay), latest_wait)
     by_launch = has_launch & (launch_delay == binding)
     by_stream = has_stream & ~by_launch & (stream_delay == binding)
-    on_device = np.zeros(len(events), bool)
-    on_device[events.device] = True
-    usual_launch = _median(after_launch[by_launch & on_device])
-    usual_stream = _median(after_stream[by_stream & on_device & (after_stream >= 0)])
-    keep_wait = (after_wait < 0) | (np.maximum(after_wait, 0) == binding[events.wait_target])
+    usual_launch = _median(after_launch[by_launch])
+    usual_stream = _median(after_stream[by_stream & (after_stream >= 0)])
+    keep_wait = after_wait < 0
+    keep_wait[real] |= np.maximum(after_wait[real], 0) == binding[target[real]]
     return Delays(
         before=before,
         launch_end=launch_end,

@@ -76,17 +76,22 @@ class RankEvents:
         return len(self.event_id)
 
 
-def load(engine: Engine, rank: int) -> RankEvents | None:
-    """Read one rank. None when it has no events."""
+ALWAYS = (-(1 << 62), 1 << 62)
+"""All of a recording as a stretch of time."""
+
+
+def load(engine: Engine, rank: int, window: tuple[int, int] = ALWAYS) -> RankEvents | None:
+    """Read one rank, or of it what happened in a stretch of time (start and end in ns) with the steps that lie in it whole.
+    None when there are no events."""
     known: Sequence[str] = tuple(CATEGORIES)
-    rows = engine.sql(statement("rank_events"), [list(known), rank]).arrow()
+    rows = engine.sql(statement("rank_events"), [list(known), rank, *window]).arrow()
     if not rows.num_rows:
         return None
     numbers = rows.column("category").to_numpy()
     if not numbers.all():
         # A newer writer or another tool may know more categories.
         known = engine.sql(statement("rank_categories"), [rank]).arrow().column("category").to_pylist()
-        rows = engine.sql(statement("rank_events"), [list(known), rank]).arrow()
+        rows = engine.sql(statement("rank_events"), [list(known), rank, *window]).arrow()
         numbers = rows.column("category").to_numpy()
 
     def ints(name: str) -> Ints:
@@ -103,8 +108,8 @@ def load(engine: Engine, rank: int) -> RankEvents | None:
     on_device = ordered("on_device").astype(bool)
     row_of = RowNumbers(event_id)
     parent, launch = row_of(ordered("parent_id")), row_of(ordered("launch_id"))
-    states = engine.sql(statement("rank_states"), [rank]).arrow()
-    steps = _steps(engine, rank)
+    states = engine.sql(statement("rank_states"), [rank, *window]).arrow()
+    steps = _steps(engine, rank, window)
     host = ~on_device
     thread = _driving_thread(track, category, start, end, host, launch, states.column("track_id").to_numpy())
     device = np.flatnonzero(on_device & _among(known, DEVICE_WORK)[numbers])
@@ -302,8 +307,8 @@ def _syncs(
     return call[last_of_call], event[last_of_call]
 
 
-def _steps(engine: Engine, rank: int) -> Steps:
-    rows = engine.sql(statement("rank_steps"), [rank]).arrow()
+def _steps(engine: Engine, rank: int, window: tuple[int, int]) -> Steps:
+    rows = engine.sql(statement("rank_steps"), [rank, *window]).arrow()
     number, start, end = (
         rows.column(name).to_numpy().astype(np.int64) for name in ("step", "start_ns", "end_ns")
     )

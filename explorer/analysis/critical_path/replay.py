@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from explorer.analysis.critical_path.delays import measure
 from explorer.analysis.critical_path.host_lane import NOTHING, Ints, at, distinct
 from explorer.analysis.critical_path.rank_events import RankEvents
+from explorer.analysis.critical_path.streams import places
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -75,8 +76,10 @@ class Replay:
         self._delays = measure(events)
         self._order = self._causes_first()
         self._waits: dict[int, list[tuple[int, int]]] = {}
+        awaited, waiting = places(events, events.wait_source), places(events, events.wait_target)
+        on_device = (awaited >= 0) & (waiting >= 0)
         for source, target, delay in zip(
-            events.wait_source.tolist(), events.wait_target.tolist(), self._delays.wait.tolist()
+            awaited[on_device].tolist(), waiting[on_device].tolist(), self._delays.wait[on_device].tolist()
         ):
             self._waits.setdefault(target, []).append((source, delay))
 
@@ -90,15 +93,15 @@ class Replay:
             np.zeros(count, np.bool_),
         )
 
-    def _causes_first(self) -> list[tuple[int, int]]:
-        """Device events (by start) and waits (by end) in one order: (event index, 0) or (wait number, 1)."""
+    def _causes_first(self) -> list[int]:
+        """Device events (by start) and waits (by end) in one order: places of device events, and -1 - the number of a wait."""
         events = self.events
-        device = events.device[events.start[events.device] < events.finish]
-        key = np.concatenate([events.start[device], self._sync_end])
-        kind = np.concatenate([np.zeros(len(device), np.int8), np.ones(len(self._sync_end), np.int8)])
-        what = np.concatenate([device, np.arange(len(self._sync_end))])
-        order = np.lexsort((what, kind, key))
-        return list(zip(what[order].tolist(), kind[order].tolist()))
+        begun = np.flatnonzero(events.start[events.device] < events.finish)
+        key = np.concatenate([events.start[events.device[begun]], self._sync_end])
+        # They come sorted, and a device event stands before the wait that ends as it starts: a stable sort merges them.
+        order = np.argsort(key, kind="stable")
+        what = np.concatenate([begun, -1 - np.arange(len(self._sync_end))])
+        return cast("list[int]", what[order].tolist())
 
     def run(self, change: Change) -> Prediction:
         """Replay with a change."""
@@ -133,19 +136,20 @@ class Replay:
 
     @cached_property
     def _unchanging(self) -> tuple[list[Any], ...]:
-        """What `_propagate` reads that no change touches, as lists."""
+        """What `_propagate` reads that no change touches, as lists; of device events by their place."""
         events, delays = self.events, self._delays
+        device = events.device
         released = events.end[events.sync_event]
         arrays = (
             self._sync_end - np.maximum(released, self._sync_start),
             self._waits_before(self._sync_start),
             self._waits_before(delays.launch_end),
-            events.sync_event,
-            events.start - events.begin,
-            events.launch >= 0,
+            places(events, events.sync_event),
+            events.start[device] - events.begin,
+            events.launch[device] >= 0,
             delays.before,
             delays.stream,
-            events.track,
+            events.track[device],
         )
         return tuple(array.tolist() for array in arrays)
 
@@ -171,19 +175,26 @@ class Replay:
         no_wait = change.no_wait[events.sync_call].tolist()
         arrives, returns = sync_start.tolist(), sync_end.tolist()
         enqueued = (launch + self._delays.launch).tolist()
-        length = ((events.end - events.start) * change.device).tolist()
-        aside = change.own_stream.tolist()
+        device = events.device
+        length = ((events.end[device] - events.start[device]) * change.device[device]).tolist()
+        aside = change.own_stream[device].tolist()
         shift = [0.0] * (len(own) + 1)
-        ends: dict[int, float] = {}
+        ends: list[float | None] = [None] * len(device)
         stream_end: dict[int, float] = {}
         last = 0.0
-        for what, is_wait in self._order:
-            if is_wait:
+        for what in self._order:
+            if what < 0:
+                what = -1 - what
                 arrived = arrives[what] + shift[waits_before_sync[what]]
-                done = arrived if no_wait[what] else max(arrived, ends.get(sync_event[what], arrived))
+                released = None if no_wait[what] else ends[sync_event[what]]
+                done = arrived if released is None else max(arrived, released)
                 shift[what + 1] = done + own[what] - returns[what]
                 continue
-            causes = [ends[source] + delay for source, delay in self._waits.get(what, ()) if source in ends]
+            causes = [
+                done + delay
+                for source, delay in self._waits.get(what, ())
+                if (done := ends[source]) is not None
+            ]
             if before[what] >= 0 and track[what] in stream_end:
                 causes.append(stream_end[track[what]] + after_stream[what])
             if linked[what]:

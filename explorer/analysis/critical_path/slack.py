@@ -14,6 +14,7 @@ import numpy as np
 from explorer.analysis.critical_path.delays import measure
 from explorer.analysis.critical_path.host_lane import NOTHING, Ints, Pieces, at
 from explorer.analysis.critical_path.rank_events import PASSIVE, RankEvents, load
+from explorer.analysis.critical_path.streams import places
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -43,27 +44,31 @@ class Slack:
 def slack(events: RankEvents) -> Slack:
     """One rank's slack, in one pass from the end to the begin."""
     delays = measure(events)
-    begun = events.device[events.start[events.device] < events.finish]
-    launched = begun[events.launch[begun] >= 0]
+    device_start = events.start[events.device]
+    # Device events by their place.
+    begun = np.flatnonzero(device_start < events.finish)
+    launched = begun[events.launch[events.device[begun]] >= 0]
     sync_start, sync_end = events.start[events.sync_call], events.end[events.sync_call]
     inside = np.flatnonzero(sync_end <= events.finish)
-    key = np.concatenate([delays.launch_end[launched], events.start[begun], sync_end[inside]])
-    kind = np.repeat(np.array([_LAUNCH, _DEVICE, _WAIT]), [len(launched), len(begun), len(inside)])
+    key = np.concatenate([delays.launch_end[launched], device_start[begun], sync_end[inside]])
+    kind = np.repeat(np.array([_LAUNCH, _DEVICE, _WAIT], np.int8), [len(launched), len(begun), len(inside)])
     what = np.concatenate([launched, begun, inside])
     order = np.lexsort((what, kind, key))[::-1]
 
     sources: dict[int, list[tuple[int, int]]] = {}
+    awaited, waiting = places(events, events.wait_source), places(events, events.wait_target)
+    on_device = (awaited >= 0) & (waiting >= 0)
     for source, target, delay in zip(
-        events.wait_source.tolist(), events.wait_target.tolist(), delays.wait.tolist()
+        awaited[on_device].tolist(), waiting[on_device].tolist(), delays.wait[on_device].tolist()
     ):
         sources.setdefault(target, []).append((source, delay))
     before, after_stream = delays.before.tolist(), delays.stream.tolist()
     enqueued = (delays.launch_end + delays.launch).tolist()
-    length = (events.end - events.start).tolist()
-    arrived, awaited = sync_start.tolist(), events.sync_event.tolist()
+    length = (events.end[events.device] - device_start).tolist()
+    arrived, sync_event = sync_start.tolist(), places(events, events.sync_event).tolist()
     released = np.maximum(sync_start, events.end[events.sync_event]).tolist()
 
-    latest = [UNBOUND] * len(events)
+    latest = [UNBOUND] * len(events.device)
     host, moments, allowed = 0, [events.finish], [0]
     for time, one, number in zip(key[order].tolist(), kind[order].tolist(), what[order].tolist()):
         if one == _DEVICE:
@@ -79,14 +84,14 @@ def slack(events: RankEvents) -> Slack:
             may = min(host, latest[number] - length[number] - enqueued[number])
         else:
             done = released[number] + host
-            latest[awaited[number]] = min(latest[awaited[number]], done)
+            latest[sync_event[number]] = min(latest[sync_event[number]], done)
             may, time = done - arrived[number], arrived[number]
         if may != host:
             host = may
             moments.append(time)
             allowed.append(host)
     device = np.full(len(events), UNBOUND, np.int64)
-    device[begun] = np.array(latest, np.int64)[begun] - events.end[begun]
+    device[events.device[begun]] = np.array(latest, np.int64)[begun] - events.end[events.device[begun]]
     # The host's values hold up to their moment, going back in time; before the first of them the last one holds.
     return Slack(device, np.array(moments[::-1], np.int64), np.array([*allowed[::-1], 0], np.int64))
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from explorer.analysis.critical_path.host_lane import Ints
 from explorer.analysis.critical_path.rank_events import RankEvents
+from explorer.analysis.critical_path.streams import stream_predecessors
 
 HOST, DEVICE, LAUNCH_LATENCY, DEVICE_GAP = 0, 1, 2, 3
 KINDS = ("host", "device", "launch_latency", "device_gap")
@@ -28,20 +29,19 @@ class Path:
     event: Ints
 
 
-def stream_predecessors(events: RankEvents) -> Ints:
-    """For each event the device event before it on its stream, by start; -1 for the first and for host events."""
-    before = np.full(len(events), -1, np.int64)
-    device = events.device
-    order = device[np.lexsort((device, events.start[device], events.track[device]))]
-    same = events.track[order[1:]] == events.track[order[:-1]]
-    before[order[1:][same]] = order[:-1][same]
-    return before
+def _previous(events: RankEvents) -> Ints:
+    """By index of an event: the device event before it on its stream; -1 for the first and for host events."""
+    before = stream_predecessors(events)
+    previous = np.full(len(events), -1, np.int64)
+    previous[events.device] = np.where(before >= 0, events.device[before], -1)
+    return previous
 
 
 def walk(events: RankEvents) -> Path:
     """The critical path from `events.begin` to `events.finish`, ending on the driving thread."""
-    before = stream_predecessors(events).tolist()
-    start, end, launch = events.start.tolist(), events.end.tolist(), events.launch.tolist()
+    # Of millions of events the path may hold few: they are looked at where they lie.
+    start, end, launch = events.start.item, events.end.item, events.launch.item
+    previous = _previous(events).item
     waits: dict[int, list[int]] = {}
     for source, target in zip(events.wait_source.tolist(), events.wait_target.tolist()):
         waits.setdefault(target, []).append(source)
@@ -62,20 +62,20 @@ def walk(events: RankEvents) -> Path:
             if number < 0:
                 emit(events.begin, moment, HOST, -1)
                 break
-            released = end[sync_event[number]]
+            released = end(sync_event[number])
             emit(released, moment, HOST, -1)
             moment, current = min(moment, released), sync_event[number]
             continue
-        begun = min(start[current], moment)
+        begun = min(start(current), moment)
         emit(begun, moment, DEVICE, current)
         moment = begun
-        previous, call = before[current], launch[current]
+        call = launch(current)
         latest, source, kind = events.begin, -1, DEVICE_GAP
-        for one in (previous, *waits.get(current, ())):
-            if one >= 0 and one != current and min(end[one], begun) >= latest and start[one] < begun:
-                latest, source = min(end[one], begun), one
-        if call >= 0 and min(end[call], begun) >= latest:
-            latest, source, kind = min(end[call], begun), -1, LAUNCH_LATENCY
+        for one in (previous(current), *waits.get(current, ())):
+            if one >= 0 and one != current and min(end(one), begun) >= latest and start(one) < begun:
+                latest, source = min(end(one), begun), one
+        if call >= 0 and min(end(call), begun) >= latest:
+            latest, source, kind = min(end(call), begun), -1, LAUNCH_LATENCY
         emit(latest, begun, kind, current)
         moment, current = latest, source
         if source < 0 and kind == DEVICE_GAP:
