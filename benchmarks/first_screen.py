@@ -7,12 +7,13 @@ events (`benchmarks/big_run.py`) where no `--run` is given. Three moments, each 
 the process so far: `frame` (the screens and keys are drawn), `overview` (the step's bar with its key figures), `findings`
 (the list of bottlenecks, the last thing to arrive). Then keys
 are pressed: first from screen to screen while the bottlenecks are still being looked for (`busy`), then every key of `KEYS`
-on the screen it belongs to, once that is still. A key is answered when the terminal has got the first picture after it;
-Besides
-wall time, the processor time of the thread that draws is given, which other work on the machine does not change. The peak memory is that of the process at the end.
+on the screen it belongs to, once that is still. A key is answered when the terminal has got the first picture after it.
+Besides wall time, two others of the thread that draws are given, which hold on a busy machine too: wall time without what it
+waited for a core (the rest is work, and waiting for other threads of the program), and processor time. The peak memory is that
+of the process at the end.
 
-The files of the run are read once before (the page cache is warm), as after recording or importing; Python's compiled
-modules exist.
+The files of the run are read once before (the page cache is warm), as after recording or importing, and Python's modules are
+compiled by a start before the ones that count, as an installation does.
 """
 
 from __future__ import annotations
@@ -27,11 +28,12 @@ import select
 import signal
 import statistics
 import struct
-import subprocess
 import sys
 import tempfile
 import termios
 import time
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -39,47 +41,58 @@ from benchmarks.big_run import write_big_run
 
 ROOT = Path(__file__).resolve().parents[1]
 KEYS: tuple[tuple[str, str, str], ...] = (
-    ("1", "overview", "j j k d T"),
+    ("", "overview", "j j k d T b b"),
     ("4", "ops", "j j s s S r j i j m j o"),
     ("2", "timeline", "w w w d d a s j j l l c x x m . . ,"),
     ("3", "source", "j j n n k c c f f"),
     ("5", "findings", "j j + + - k"),
-    ("7", "ranks", "m m l l h"),
+    ("6", "memory", "m m d"),
+    ("7", "ranks", "m m l l h r"),
+    ("8", "counters", "w d s a j"),
+    ("0", "compare", "? esc ^p esc K K"),
+    ("9", "sql", "a b esc b"),
 )
-"""Number key, screen, and the keys to press on it."""
+"""Number key where the screen is not in front, its name, and the keys to press on it."""
+_CODES = {"esc": "\x1b", "^p": "\x10"}
 MOMENTS = {"frame": "Overview", "overview": "Where a step", "findings": "finding"}
 """What stands on the terminal from each moment on."""
-FINDINGS = re.compile(r"\d+ findings?\b")
+FINDINGS = re.compile(r"What to change\s+\d+ findings?\b")
 STILL_SECONDS = 0.25
 """Without output for so long, the program has nothing more to draw."""
 BETWEEN_PICTURES_SECONDS = 0.004
 """One picture is written in pieces that follow each other faster than this."""
 PATIENCE_SECONDS = 300.0
-BUSY_KEYS = "4 1 5 1 8 1 2 1 3 1"
+BUSY_KEYS = "4 1 5 1 8 1 2 3 1"
 """Pressed one after the other while the bottlenecks are still being looked for."""
 _ESCAPES = re.compile(rb"\x1b(?:\[[0-9;?<>=]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-_P][^\x1b]*?)")
 
 
 class Answer(NamedTuple):
-    """Seconds from a key to its picture, and the processor time of the drawing thread in them."""
+    """Seconds from a key to its picture; of these the drawing thread worked for `processor_s`, and was ready but had to wait
+    for a core for `core_s`: what other work on the machine takes from it, and workers of the program itself."""
 
     key: str
     wall_s: float
     processor_s: float
+    core_s: float
+
+    @property
+    def own_wall_s(self) -> float:
+        """Wall time without waiting for a core."""
+        return self.wall_s - self.core_s
 
 
 class Terminal:
     """A program in a pseudo-terminal; `seen` is all it has written, without escape sequences."""
 
-    def __init__(self, command: list[str], columns: int, rows: int) -> None:
+    def __init__(
+        self, command: list[str], columns: int, rows: int, environment: Mapping[str, str] = os.environ
+    ) -> None:
         self.seen = ""
         self.started = time.perf_counter()
         self.pid, self.master = pty.fork()
         if self.pid == 0:
-            os.environ.update(TERM="xterm-256color", COLORTERM="truecolor", PYTHONPATH=str(ROOT))
-            os.environ.pop("COLUMNS", None)
-            os.environ.pop("LINES", None)
-            os.execv(command[0], command)
+            os.execve(command[0], command, dict(environment))
         fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
     def read(self, seconds: float) -> bool:
@@ -105,18 +118,21 @@ class Terminal:
 
     def press(self, key: str) -> Answer | None:
         """How long the first picture after a key takes; None where nothing is drawn within a second."""
-        worked, begin = self.screen_s(), time.perf_counter()
-        os.write(self.master, key.encode())
+        worked, waited = self.screen_s()
+        begin = time.perf_counter()
+        os.write(self.master, _CODES.get(key, key).encode())
         if not self.read(1.0):
             return None
         drawn = time.perf_counter()
         while self.read(BETWEEN_PICTURES_SECONDS):
             drawn = time.perf_counter()
-        return Answer(key, drawn - begin, self.screen_s() - worked)
+        now_worked, now_waited = self.screen_s()
+        return Answer(key, drawn - begin, now_worked - worked, now_waited - waited)
 
-    def screen_s(self) -> float:
-        """Processor time of the thread that draws, so far."""
-        return int(Path(f"/proc/{self.pid}/task/{self.pid}/schedstat").read_text().split()[0]) / 1e9
+    def screen_s(self) -> tuple[float, float]:
+        """Processor time of the thread that draws, and how long it has waited for a core, so far."""
+        worked, waited, _ = Path(f"/proc/{self.pid}/task/{self.pid}/schedstat").read_text().split()
+        return int(worked) / 1e9, int(waited) / 1e9
 
     def processor_s(self) -> float:
         """User and system time of the process so far, all threads."""
@@ -144,9 +160,9 @@ class Terminal:
         os.close(self.master)
 
 
-def first_screen(command: list[str], columns: int, rows: int) -> dict[str, Any]:
+def first_screen(start: Callable[[], Terminal]) -> dict[str, Any]:
     """Start once, note every moment of `MOMENTS`, and quit."""
-    terminal = Terminal(command, columns, rows)
+    terminal = start()
     noted: dict[str, Any] = {}
     end = time.monotonic() + PATIENCE_SECONDS
     while len(noted) < len(MOMENTS) and time.monotonic() < end:
@@ -163,11 +179,9 @@ def first_screen(command: list[str], columns: int, rows: int) -> dict[str, Any]:
     return noted
 
 
-def key_seconds(
-    command: list[str], columns: int, rows: int, most: int
-) -> tuple[dict[str, list[Answer]], float]:
+def key_seconds(start: Callable[[], Terminal], most: int) -> tuple[dict[str, list[Answer]], float]:
     """Latencies of every key by screen, and the peak memory in MiB."""
-    terminal = Terminal(command, columns, rows)
+    terminal = start()
     latencies: dict[str, list[Answer]] = {}
     while MOMENTS["overview"] not in terminal.seen:
         terminal.read(1.0)
@@ -184,7 +198,7 @@ def key_seconds(
     for number, name, keys in KEYS:
         terminal.wait_still()
         own = latencies.setdefault(name, [])
-        for key in [number, *keys.split()][:most]:
+        for key in f"{number} {keys}".split()[:most]:
             took = terminal.press(key)
             if took is not None:
                 own.append(took)
@@ -192,6 +206,13 @@ def key_seconds(
     peak = terminal.peak_mib()
     terminal.close()
     return latencies, peak
+
+
+_MEASURES: dict[Callable[[Answer], float], str] = {
+    lambda answer: answer.wall_s: "wall",
+    lambda answer: answer.own_wall_s: "without waiting for a core",
+    lambda answer: answer.processor_s: "processor",
+}
 
 
 def main() -> None:
@@ -208,11 +229,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         run = arguments.run or write_big_run(os.path.join(folder, "run"), arguments.events)
         command = [sys.executable, "-m", "explorer.cli.main", run if "/" in run else f"./{run}"]
-        subprocess.run([*command[:-1], "summary", command[-1]], capture_output=True, check=True, cwd=ROOT)
-        starts = [first_screen(command, columns, rows) for _ in range(arguments.repeat)]
-        latencies, peak = (
-            ({}, 0.0) if not arguments.keys else key_seconds(command, columns, rows, arguments.keys)
-        )
+        start = partial(Terminal, command, columns, rows, _environment(os.path.join(folder, "compiled")))
+        first_screen(start)  # reads the run's files once, and compiles what is imported
+        starts = [first_screen(start) for _ in range(arguments.repeat)]
+        latencies, peak = ({}, 0.0) if not arguments.keys else key_seconds(start, arguments.keys)
     moments = {
         name: {
             "wall_s": statistics.median(start[name][0] for start in starts),
@@ -225,6 +245,7 @@ def main() -> None:
     keys = {
         "count": len(every),
         "wall_ms": _spread([1e3 * answer.wall_s for answer in every]),
+        "own_wall_ms": _spread([1e3 * answer.own_wall_s for answer in every]),
         "processor_ms": _spread([1e3 * answer.processor_s for answer in every]),
     }
     peak = max(peak, *(start["peak_mib"] for start in starts))
@@ -241,17 +262,34 @@ def main() -> None:
     if not every:
         return
     print(f"\n| {keys['count']} keys | p50 ms | p95 ms | worst ms |\n|---|---|---|---|")
-    for name in ("wall", "processor"):
-        print(f"| {name} | " + " | ".join(f"{value:.0f}" for value in keys[f"{name}_ms"]) + " |")
+    for name, title in (
+        ("wall", "wall"),
+        ("own_wall", "without waiting for a core"),
+        ("processor", "processor"),
+    ):
+        print(f"| {title} | " + " | ".join(f"{value:.0f}" for value in keys[f"{name}_ms"]) + " |")
     print(f"\npeak {peak:.0f} MiB")
     for name, own in latencies.items():
-        slowest = max(own, key=lambda answer: answer.processor_s, default=None)
-        if slowest is not None:
-            wall = 1e3 * max(answer.wall_s for answer in own)
-            print(
-                f"  {name:9} {len(own):2} keys, worst {wall:4.0f} ms, most processor time"
-                f" {1e3 * slowest.processor_s:4.0f} ms for {slowest.key}"
+        if own:
+            worst = [max(own, key=key) for key in _MEASURES]
+            said = ", ".join(
+                f"{title} {1e3 * measure(answer):.0f} ms ({answer.key})"
+                for answer, (measure, title) in zip(worst, _MEASURES.items(), strict=True)
             )
+            print(f"  {name:9} {len(own):2} keys, at worst: {said}")
+
+
+def _environment(compiled: str) -> dict[str, str]:
+    """Variables of the program: a terminal of many colours, and compiled modules in a folder of their own, whatever the
+    caller's settings for them."""
+    own = {
+        "TERM": "xterm-256color",
+        "COLORTERM": "truecolor",
+        "PYTHONPATH": str(ROOT),
+        "PYTHONPYCACHEPREFIX": compiled,
+    }
+    dropped = ("COLUMNS", "LINES", "PYTHONDONTWRITEBYTECODE")
+    return {name: value for name, value in os.environ.items() if name not in dropped} | own
 
 
 def _spread(values: list[float]) -> tuple[float, float, float]:

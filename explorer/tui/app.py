@@ -11,18 +11,20 @@ from typing import TYPE_CHECKING, Any
 
 from textual import events, work
 from textual.app import App, SystemCommand
-from textual.binding import Binding
 from textual.screen import Screen
 from textual.system_commands import SystemCommandsProvider
 
 from explorer.model.errors import ExplorerError
+from explorer.tui.app_keys import APP_KEYS
 from explorer.tui.commands import ActionCommands
 from explorer.tui.data import Data, Finder, FindHere
 from explorer.tui.modes import MODULES, SCREEN_KEYS, SCREENS
 from explorer.tui.screens.frame import ExplorerScreen
-from explorer.tui.theme import DEFAULT_THEME, SIXTEEN_COLORS, THEMES, inks
+from explorer.tui.theme import DEFAULT_THEME, SIXTEEN_COLORS, THEMES, css_variables
+from explorer.tui.themed_styles import ThemedStyles
 from explorer.tui.threads import QuestionThreads
 from explorer.tui.typed_ahead import TypedAhead
+from explorer.tui.widgets.header import ModeBar
 
 if TYPE_CHECKING:
     from textual.widget import AwaitMount
@@ -64,38 +66,7 @@ class ExplorerApp(App[None]):
     MODES = {name: make for name, (_, _, _, make) in SCREENS.items()}
     COMMANDS = {SystemCommandsProvider, ActionCommands}
     COMMAND_PALETTE_DISPLAY = "Ctrl+P"
-    BINDINGS = [
-        *(
-            Binding(key, f"go('{name}')", f"Go to {title}", show=False)
-            for name, (key, title, _, _) in SCREENS.items()
-        ),
-        Binding("K", "all_keys", "Keys", tooltip="Show every key that works here, or a line of them"),
-        Binding(
-            "f2",
-            "all_keys",
-            "Keys",
-            key_display="F2",
-            tooltip="Show every key that works here, or a line of them",
-            priority=True,
-        ),
-        Binding(
-            "question_mark", "help", "Help", key_display="?", tooltip="What this screen answers, and its keys"
-        ),
-        Binding(
-            "f1",
-            "help",
-            "Help",
-            key_display="F1",
-            tooltip="What this screen answers, and its keys",
-            priority=True,
-        ),
-        Binding("ctrl+p", "command_palette", "Palette", key_display="^p", priority=True),
-        Binding("T", "next_theme", "Theme"),
-        Binding("ctrl+s", "save_picture", "Save this screen as SVG", show=False),
-        Binding("ctrl+l", "redraw", "Draw the screen anew", show=False),
-        Binding("q", "quit", "Quit"),
-        Binding("ctrl+q", "quit", "Quit", key_display="^q", show=False, priority=True),
-    ]
+    BINDINGS = [*APP_KEYS]
 
     def __init__(
         self,
@@ -112,6 +83,7 @@ class ExplorerApp(App[None]):
         load_ahead: bool = False,
     ) -> None:
         super().__init__()
+        self.stylesheet: ThemedStyles = ThemedStyles(variables=self.get_css_variables())
         # A key is answered by the screen as it will be; pictures on the way there cost time, and bandwidth over ssh.
         self.animation_level = "none"
         self._open_run = open_run
@@ -126,6 +98,9 @@ class ExplorerApp(App[None]):
         self.find: Finder = find or FindHere()
         self._load_ahead, self._screens_ahead = load_ahead, False
         self._typed_ahead = TypedAhead(self)
+        self.opening: str | None = None
+        """The screen that is made next"""
+        self._holds_pictures = True
         self.looking = "Looking for bottlenecks…"
         """Stands where findings will be"""
         self.all_keys = False
@@ -146,9 +121,9 @@ class ExplorerApp(App[None]):
         """(name, key, title, short title) of every screen."""
         return [(name, key, title, short) for name, (key, title, short, _) in SCREENS.items()]
 
-    def get_theme_variable_defaults(self) -> dict[str, str]:
-        own = inks(self.current_theme)
-        return {f"ink-{name}": own[name] for name in ("muted", "faint", "cursor", "resting")}
+    def get_css_variables(self) -> dict[str, str]:
+        self.theme_variables = css_variables(self.current_theme)
+        return self.theme_variables
 
     # Opening
 
@@ -229,6 +204,24 @@ class ExplorerApp(App[None]):
 
             self.run_worker(make_ahead(self, MODULES), group="screens ahead")
 
+    def switch_mode(self, mode: str) -> AwaitMount:
+        """Go to a screen. One that has been made is drawn at once: the library would hold every picture back for a
+        twentieth of a second, to hide how a screen comes to be, and draw it twice."""
+        there = self.made(mode) and mode != self.current_mode
+        drawn = there and self.screen_of(mode).stack_updates > 0 and not self._batch_count
+        self._holds_pictures = not there
+        try:
+            mounted = super().switch_mode(mode)
+        finally:
+            self._holds_pictures = True
+        if there:
+            self.screen_of(mode).drawn_ahead = drawn
+        return mounted
+
+    def delay_update(self, delay: float = 0.05) -> None:
+        if self._holds_pictures:
+            super().delay_update(delay)
+
     def made(self, name: str) -> bool:
         """Whether this screen has been made."""
         return bool(self._screen_stacks.get(name))
@@ -252,9 +245,25 @@ class ExplorerApp(App[None]):
     async def _take(self, event: events.Event) -> None:
         if isinstance(event, events.Key) and (name := self._screen_by_key(event)):
             # Before the keys that follow it: they are meant for the new screen.
-            self.switch_mode(name)
+            self._go_by_key(name)
         else:
             await super().on_event(event)
+
+    def _go_by_key(self, name: str) -> None:
+        """Go to a screen; to one that has yet to be made once the list of screens has said so: making it takes longer than
+        a key may wait for its answer."""
+        front = self.screen
+        if self.made(name) or not isinstance(front, ExplorerScreen):
+            self.switch_mode(name)
+            return
+        self.opening = name
+        front.query_one(ModeBar).mark(name)
+        front.call_after_refresh(self._open_marked, front, name)
+
+    def _open_marked(self, front: ExplorerScreen, name: str) -> None:
+        self.opening = None
+        self.switch_mode(name)
+        front.query_one(ModeBar).mark(front.NAME)
 
     async def take_waiting_keys(self) -> None:
         """Take the keys that came before the screen in front was there."""

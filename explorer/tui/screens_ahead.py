@@ -17,6 +17,8 @@ from textual.css.query import NoMatches
 from textual.geometry import Region
 from textual.widget import Widget
 
+from explorer.tui.theme import THEMES, css_variables
+
 if TYPE_CHECKING:
     from explorer.tui.app import ExplorerApp
     from explorer.tui.screens.frame import ExplorerScreen
@@ -54,14 +56,22 @@ async def make_ahead(app: ExplorerApp, modules: dict[str, str]) -> None:
         if not app.made(name):
             await app.make_screen(name)
             await _pause()
-        screen = app.screen_of(name)
-        if screen.size != app.size:
-            await _draw_ahead(app, screen)
+        await _draw_ahead(app, app.screen_of(name))
     for module in SOON_WANTED:
         await _quiet(app)
         await asyncio.to_thread(import_module, module)
+    await _parse_ahead(app)
     # Looking for garbage among all this would stop the keys for longer than they may wait.
     gc.freeze()
+
+
+async def _parse_ahead(app: ExplorerApp) -> None:
+    """Parse the style sheets for every theme that a key leads to."""
+    for theme in THEMES:
+        await _quiet(app)
+        for _ in app.stylesheet.parse_ahead(css_variables(theme)):
+            await asyncio.sleep(0)
+            await _quiet(app)
 
 
 async def style_ahead(app: ExplorerApp) -> None:

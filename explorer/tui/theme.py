@@ -268,6 +268,21 @@ _MIXED: dict[str, tuple[Theme, dict[str, str]]] = {}
 """Inks by the theme's name: a picture asks for them a dozen times, and mixing them takes half a millisecond."""
 
 
+def css_variables(theme: Theme) -> dict[str, str]:
+    """The variables of the style sheets in a theme, the library's and our own."""
+    known = _VARIABLES.get(theme.name)
+    if known is None or known[0] is not theme:
+        own = inks(theme)
+        variables = {f"ink-{name}": own[name] for name in ("muted", "faint", "cursor", "resting")}
+        variables |= {**theme.to_color_system().generate(), **theme.variables}
+        known = _VARIABLES[theme.name] = theme, variables
+    return known[1]
+
+
+_VARIABLES: dict[str, tuple[Theme, dict[str, str]]] = {}
+"""CSS variables by the theme's name"""
+
+
 def _mix(theme: Theme) -> dict[str, str]:
     from textual.color import Color
 

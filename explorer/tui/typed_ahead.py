@@ -36,6 +36,8 @@ class TypedAhead:
 
     def _can_take(self) -> bool:
         screen = self._app.screen
+        if self._app.opening is not None:
+            return False
         if isinstance(screen, ExplorerScreen):
             return screen.ready
         return self._app.current_mode != "_default"  # a dialog

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from importlib import import_module
 
 import pytest
@@ -150,7 +150,7 @@ async def test_a_theme_parsed_ahead_is_not_parsed_again(
         await settle(pilot)
         parsed: list[object] = []
 
-        def parse(scope: str, css: str, read_from: object, **more: object) -> Iterator[RuleSet]:
+        def parse(scope: str, css: str, read_from: object, **more: object) -> Iterable[RuleSet]:
             parsed.append(read_from)
             return library_parse(scope, css, read_from, **more)  # type: ignore[arg-type]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from functools import partial, wraps
-from typing import TYPE_CHECKING, ClassVar, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, ClassVar, ParamSpec, Self, TypeVar, cast
 
 from textual import events
 from textual.app import ComposeResult
@@ -14,6 +14,8 @@ from explorer.tui.widgets.header import ModeBar, RunLine
 from explorer.tui.widgets.key_line import KeyLine
 
 if TYPE_CHECKING:
+    from textual.geometry import Region
+
     from explorer.analysis.run import Run
     from explorer.tui.app import ExplorerApp
     from explorer.tui.data import Data, LaneName
@@ -44,6 +46,7 @@ class ExplorerScreen(Screen[None]):
     NAME: ClassVar[str] = ""
     ABOUT: ClassVar[str] = ""
     AUTO_FOCUS = ""
+    _needs_no_refresh = False
 
     @property
     def explorer(self) -> ExplorerApp:
@@ -56,6 +59,8 @@ class ExplorerScreen(Screen[None]):
         self.waiting: list[Callable[[], None]] = []
         self.up_to_date = False
         """What the screen shows, or has asked for, is of the run as it is open now"""
+        self.drawn_ahead = False
+        """Coming to the front has drawn the screen already"""
         self._drawn_in = self.app.theme
         # A new screen takes its styles when it is mounted. Were it to seem outdated, its first two visits would parse all
         # style sheets again, a tenth of a second each.
@@ -94,6 +99,16 @@ class ExplorerScreen(Screen[None]):
             self.restyle()
             self.show_keys()
             self.bring_up_to_date()
+        # What the library does next is to draw everything anew.
+        self._needs_no_refresh, self.drawn_ahead = self.drawn_ahead, False
+
+    def refresh(
+        self, *regions: Region, repaint: bool = True, layout: bool = False, recompose: bool = False
+    ) -> Self:
+        needed, self._needs_no_refresh = not self._needs_no_refresh, False
+        if needed or regions or layout or recompose:
+            super().refresh(*regions, repaint=repaint, layout=layout, recompose=recompose)
+        return self
 
     def bring_up_to_date(self) -> None:
         """Ask for what the screen shows, unless that is there or on its way. Screens that nobody looks at ask for nothing."""

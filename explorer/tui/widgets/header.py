@@ -64,6 +64,11 @@ class ModeBar(Widget):
         self.current = current
         self._spans: list[tuple[int, int, str]] = []
 
+    def mark(self, name: str) -> None:
+        """Show this screen as the one in front."""
+        self.current = name
+        self.refresh()
+
     def render(self) -> Text:
         css = inks(self.app.current_theme)
         width = self.size.width

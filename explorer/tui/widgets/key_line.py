@@ -39,8 +39,13 @@ class KeyLine(Widget):
         self.screen.bindings_updated_signal.subscribe(self, self._keys_changed)
 
     def _keys_changed(self, _: object) -> None:
-        self._kept = None
-        self.refresh(layout=True)
+        """Draw the keys anew where they are others; lay the screen out anew only where they need more lines or fewer."""
+        before, self._kept = self._kept, None
+        now = self._lines(self.size.width or 80)
+        if before is None or len(before[1]) != len(now):
+            self.refresh(layout=True)
+        elif before[1] != now:
+            self.refresh()
 
     def _entries(self, minor: bool) -> tuple[list[Entry], list[Entry]]:
         own: dict[str, Entry] = {}

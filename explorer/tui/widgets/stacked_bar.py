@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from rich.text import Text
 from textual.widget import Widget
@@ -58,17 +59,19 @@ def bar_text(parts: Sequence[tuple[str, float]], width: int, palette: Palette, *
             halves[index] = color
         total = max(total, until)
     line = Text(no_wrap=True, end="")
-    for left, right in zip(halves[0::2], halves[1::2]):
+    # Cells that are alike go in one piece: each piece is styled and laid out for itself.
+    for (left, right), alike in groupby(zip(halves[0::2], halves[1::2])):
+        cells = len(list(alike))
         if thin:
-            line.append("▆" if left else " ", style=left or "")
+            line.append(("▆" if left else " ") * cells, style=left or "")
         elif left == right:
-            line.append(" ", style=f"on {left}" if left else "")
+            line.append(" " * cells, style=f"on {left}" if left else "")
         elif right is None:
-            line.append("▌", style=f"{left}")
+            line.append("▌" * cells, style=f"{left}")
         elif left is None:
-            line.append("▐", style=f"{right}")
+            line.append("▐" * cells, style=f"{right}")
         else:
-            line.append("▌", style=f"{left} on {right}")
+            line.append("▌" * cells, style=f"{left} on {right}")
     return line
 
 
