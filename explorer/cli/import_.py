@@ -13,6 +13,8 @@ from explorer.cli.options import JsonOption
 from explorer.cli.run_name import name_of_source
 
 SCHEMA = "neuron-explorer/import/1"
+LEAST_MEMORY_MIB = 384
+"""The interpreter with pyarrow and duckdb takes a third of it, a stretch of text and a part of the tables in work the rest."""
 
 
 def command(
@@ -33,7 +35,12 @@ def command(
         int | None, typer.Option("--processes", min=1, help="Worker processes [default: by CPU count]")
     ] = None,
     memory: Annotated[
-        int, typer.Option("--memory-mib", min=128, help="Memory for worker processes, in MiB: one per 256")
+        int,
+        typer.Option(
+            "--memory-mib",
+            min=LEAST_MEMORY_MIB,
+            help="Memory that an import of Kineto and Chrome JSON takes at most, all processes together, in MiB",
+        ),
     ] = 1024,
     max_bytes: Annotated[
         int, typer.Option("--max-bytes", min=1, help="Refuse inputs that hold more bytes than this")
@@ -100,7 +107,9 @@ def command(
     else:
         with import_progress() as progress:
             report = import_trace(sources, target, options=options, progress=progress)
-    roll_up_quietly(report.directory, processes=processes, scheduler=scheduler)
+    roll_up_quietly(
+        report.directory, processes=processes, scheduler=scheduler, memory_bytes=options.memory_bytes
+    )
     if json:
         print_json({"schema": SCHEMA, **asdict(report), "exit_code": report.exit_code})
         return report.exit_code

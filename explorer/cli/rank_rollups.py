@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 
-def roll_up_quietly(directory: str, *, processes: int | None = None, scheduler: str | None = None) -> None:
+def roll_up_quietly(
+    directory: str,
+    *,
+    processes: int | None = None,
+    scheduler: str | None = None,
+    memory_bytes: int | None = None,
+) -> None:
     """Make the roll-ups of a run of several ranks. They are made on demand anyway: a failure here costs time only."""
     from explorer.cli.output import note
 
@@ -14,7 +20,7 @@ def roll_up_quietly(directory: str, *, processes: int | None = None, scheduler: 
             return
         from explorer.analysis.rank_rollups import roll_up_ranks
 
-        failed = roll_up_ranks(directory, processes=processes, scheduler=scheduler)
+        failed = roll_up_ranks(directory, processes=processes, scheduler=scheduler, memory_bytes=memory_bytes)
     except Exception as error:
         note(f"No roll-ups were made ({error}); `ranks` will make them.")
         return
