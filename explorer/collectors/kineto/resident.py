@@ -23,7 +23,7 @@ ROW_BYTES = 160
 """Memory that linking takes per row of the source where all of it stays in memory, as measured."""
 LEAST_BYTES = 1 << 20
 """Smaller arrays stay in memory: they take a file each."""
-_ROOM = 8
+_ROOM = 6
 """This part of the bound is left free: memory grows on between two looks at it."""
 _lock = threading.Lock()
 

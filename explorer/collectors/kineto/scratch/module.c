@@ -42,7 +42,7 @@ typedef struct {
     Allocator allocator;
 } Handler;
 
-enum { SET_HANDLER = 304, WAIT_NS = 500 * 1000 };
+enum { SET_HANDLER = 304, WAIT_NS = 250 * 1000 };
 
 typedef struct {
     char *at;
@@ -227,7 +227,7 @@ static void *watch(void *file)
             let_go();
             /* Where other memory alone is more, letting go at once again would only take time. */
             if (resident(statm) > __atomic_load_n(&limit, __ATOMIC_RELAXED))
-                wait *= 20;
+                wait *= 40;
         }
         nanosleep(&(struct timespec){0, wait}, NULL);
     }
