@@ -35,7 +35,7 @@ def differences(before: Run, after: Run) -> list[Difference]:
     for name in ("torch", "python", "platform", "cpu_count"):
         compare(name, _host(before, name), _host(after, name), "note")
     compare("recorded by", _made_by(before), _made_by(after), "note")
-    compare("others on the processor", _others(before), _others(after), "note")
+    compare("other programs on the processor:", _others(before), _others(after), "note")
     shapes = _shape_change(before, after)
     if shapes:
         found.append(Difference("input shapes", *shapes, "blocks"))
@@ -59,9 +59,7 @@ def _host(run: Run, name: str) -> Any:
 def _others(run: Run) -> str:
     """Whether other programs took the processor, which makes the steps of that run longer."""
     held_up = contention(run.engine, find_scope(run.engine))
-    return (
-        f"yes, the program had {held_up.core_percent:.0f} % of a core" if held_up.sentence else "none known"
-    )
+    return f"yes; this one had {held_up.core_percent:.0f} % of a core" if held_up.sentence else "none known"
 
 
 def _made_by(run: Run) -> str | None:

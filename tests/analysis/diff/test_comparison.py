@@ -104,7 +104,7 @@ def test_a_run_that_others_held_up_is_said(tmp_path: Path) -> None:
     text = "loop()\nx = mm(a, b)\n"
     quiet, busy = (open_run(write(tmp_path / str(had), 1000, text, core_percent=had)) for had in (98.0, 4.0))
     assert [(d.what, d.before, d.after, d.weight) for d in quiet.compare(busy).differences] == [
-        ("others on the processor", "none known", "yes, the program had 4 % of a core", "note")
+        ("other programs on the processor:", "none known", "yes; this one had 4 % of a core", "note")
     ]
 
 
