@@ -36,6 +36,7 @@ VIEWS = (
     "launches",
     "steps_summary",
     "run_health",
+    "bottlenecks",
 )
 QUICK_VIEWS = (
     "breakdown",

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from explorer.analysis.ranks.query import query
 
@@ -22,6 +23,8 @@ FEWEST_FOR_PATTERN = 3
 SMALLEST_SHARE = 0.01
 """Delays below 1 % of the step are not worth a name."""
 
+SMALLEST_EXPLAINED_SHARE = 0.1
+"""Of the delay; what explains less of it would send the reader to the wrong place."""
 
 MOST_CAUSES = 5
 
@@ -29,7 +32,7 @@ MOST_CAUSES = 5
 @dataclass(frozen=True, slots=True)
 class Cause:
     """What a straggler does more of than the median rank, in ns per step. `kind` is of the critical path, or compute: its
-    device computes longer; `site_id` None: no line is known."""
+    device computes longer; `site_id` None: no line is known. Of the `of_steps` steps looked at it is there in `steps`."""
 
     kind: str
     site_id: int | None
@@ -38,6 +41,14 @@ class Cause:
     function: str | None
     code: str | None
     more_ns: int
+    steps: int = 0
+    of_steps: int = 0
+
+    @property
+    def comes_again(self) -> bool:
+        """Whether it is there in several steps and in at least half of them: what the program does comes again, what the system
+        does to it strikes any line."""
+        return self.steps > 1 and 2 * self.steps >= self.of_steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +69,18 @@ class Straggler:
     first_step: int | None
     residual_ns: int
     causes: tuple[Cause, ...]
+
+    @property
+    def cause(self) -> Cause | None:
+        """What it does more of from step to step, where that is a part of its delay worth naming; of fewer steps than say how
+        steady it is, what it does most more of."""
+        known = [cause for cause in self.causes if cause.comes_again or self.pattern == "unknown"]
+        return known[0] if known and known[0].more_ns >= SMALLEST_EXPLAINED_SHARE * self.delay_ns else None
+
+    @property
+    def is_explained(self) -> bool:
+        """Whether its cause makes up at least half of its delay."""
+        return self.cause is not None and 2 * self.cause.more_ns >= self.delay_ns
 
     def to_dict(self) -> dict[str, Any]:
         return {**asdict(self), "causes": [asdict(cause) for cause in self.causes]}
@@ -101,19 +124,23 @@ def stragglers(engine: Engine) -> list[Straggler]:
                 first_step=min((step for step in last if step >= 0), default=None),
                 residual_ns=round(residual),
                 causes=_with_compute(
-                    why.get(rank, []), delay, float(mean[ranks == rank][0] - np.median(mean[ranks != rank]))
+                    why.get(rank, []), delay, compute[rank_of == rank], float(np.median(mean[ranks != rank]))
                 ),
             )
         )
     return sorted(found, key=lambda item: (-item.delay_ns, item.rank))
 
 
-def _with_compute(found: list[Cause], delay_ns: float, more_ns: float) -> tuple[Cause, ...]:
+def _with_compute(
+    found: list[Cause], delay_ns: float, own: NDArray[np.int64], others_ns: float
+) -> tuple[Cause, ...]:
     """Causes, with longer computation first where it makes up most of the delay and what lies on the critical path does not
-    (work on a device that the host need not wait for)."""
+    (work on a device that the host need not wait for). `own`: how long it computes in each step; `others_ns`: the others."""
     explained = max((cause.more_ns for cause in found), default=0)
+    more_ns = float(own.mean()) - others_ns
     if more_ns > delay_ns / 2 > explained:
-        return (Cause("compute", None, None, None, None, None, round(more_ns)), *found)
+        steps = int(np.count_nonzero(own - others_ns >= more_ns / 2))
+        return (Cause("compute", None, None, None, None, None, round(more_ns), steps, len(own)), *found)
     return tuple(found)
 
 

@@ -7,14 +7,11 @@ from dataclasses import replace
 
 from explorer.analysis.engine import Engine
 from explorer.analysis.ranks.given_work import WORK_KINDS, given_work
-from explorer.analysis.ranks.stragglers import PERSISTENT_SHARE, Cause, Straggler, stragglers
+from explorer.analysis.ranks.stragglers import PERSISTENT_SHARE, Straggler, stragglers
 from explorer.analysis.rule import Draft, NotChecked, Rule, Setting
 from explorer.analysis.rule_context import RuleContext
 from explorer.analysis.rules import contention, memory_pressure, throttling
 from explorer.model.finding import Saving
-
-SMALLEST_EXPLAINED_SHARE = 0.1
-"""Of the delay; what explains less of it would send the reader to the wrong place."""
 
 
 def check(context: RuleContext) -> Sequence[Draft] | NotChecked:
@@ -22,20 +19,22 @@ def check(context: RuleContext) -> Sequence[Draft] | NotChecked:
         return NotChecked(RULE.name, "no communication call was recorded by more than one rank")
     smallest = context.setting(RULE, "delay_share")
     late = [item for item in stragglers(context.engine) if item.share >= smallest]
-    if any(_computes_longer(item) for item in late) and given_work(context):
-        # They are late because they are given more to do: load_imbalance says so for all of them.
-        late = [item for item in late if not _computes_longer(item)]
+    if late and given_work(context):
+        # They are late because they are given more to do: load_imbalance says so for all of them. Only what a rank does more
+        # of from step to step beside its work is something else.
+        late = [item for item in late if item.is_explained and not _computes_longer(item)]
     return [_draft(context, item) for item in late]
 
 
-def _cause(item: Straggler) -> Cause | None:
-    """What the rank does more of, where that is a part of its delay worth naming."""
-    cause = item.causes[0] if item.causes else None
-    return cause if cause and cause.more_ns >= SMALLEST_EXPLAINED_SHARE * item.delay_ns else None
-
-
 def _computes_longer(item: Straggler) -> bool:
-    return bool(item.causes) and item.causes[0].kind in WORK_KINDS
+    return item.cause is not None and item.cause.kind in WORK_KINDS
+
+
+def _confidence(item: Straggler) -> str:
+    """Of a rank that is late now and then a single interruption by the system is no sign of anything."""
+    if item.pattern == "random":
+        return "medium" if item.is_explained else "low"
+    return "high" if item.is_explained else "medium"
 
 
 def _draft(context: RuleContext, item: Straggler) -> Draft:
@@ -52,7 +51,7 @@ def _draft(context: RuleContext, item: Straggler) -> Draft:
   SELECT arg_max(match_id, late_ns) FROM collective_waits WHERE rank = {item.rank} AND is_last)
 ORDER BY w.rank <> {item.rank}, w.wait_ns DESC, w.rank""",
     )
-    cause = _cause(item)
+    cause = item.cause
     own = _of_its_own(context, item)
     where = f" at {cause.file}:{cause.line}" if cause and cause.file else ""
     title = f"Rank {item.rank} holds the others up{where}"
@@ -65,7 +64,7 @@ ORDER BY w.rank <> {item.rank}, w.wait_ns DESC, w.rank""",
         advice=" ".join([_advice(item), *(f"{draft.title}. {draft.advice}" for draft in own)]),
         affected=_affected(context, item),
         side="ranks",
-        confidence="high" if cause and 2 * cause.more_ns >= item.delay_ns else "medium",
+        confidence=_confidence(item),
         caveats=[f"Clocks of the ranks are aligned to within {item.residual_ns / 1e3:.1f} µs."],
         key=f"rank {item.rank}",
         ranks=(item.rank,),
@@ -74,7 +73,7 @@ ORDER BY w.rank <> {item.rank}, w.wait_ns DESC, w.rank""",
 
 def _of_its_own(context: RuleContext, item: Straggler) -> list[Draft]:
     """What troubles a rank's device or host, where it is slow at computing or nothing says why it is late."""
-    if _cause(item) and not _computes_longer(item):
+    if item.cause and not _computes_longer(item):
         return []
     engine = Engine(context.engine.reader.of_ranks([item.rank]))
     try:
@@ -93,10 +92,21 @@ def _of_its_own(context: RuleContext, item: Straggler) -> list[Draft]:
 
 
 def _advice(item: Straggler) -> str:
-    cause = _cause(item)
+    cause = item.cause
     since = f" since step {item.first_step}" if item.pattern == "persistent" and item.first_step else ""
     pattern = "" if item.pattern == "unknown" else f" ({item.pattern})"
     how = f"It is last in {item.steps_last} of {item.steps} step{'' if item.steps == 1 else 's'}{since}{pattern}."
+    if cause is None and item.pattern == "random":
+        once = item.causes[0] if item.causes and item.steps_last == 1 else None
+        there = (
+            f" In that step it spent {once.more_ns / 1e6:.2f} ms more at {once.file}:{once.line}."
+            if once and once.file
+            else ""
+        )
+        return (
+            f"{how}{there} Nothing that it does more of comes again from step to step: an interruption by the system or by other"
+            " programs looks the same. Record more steps on a quiet machine before changing anything."
+        )
     if cause is None:
         return f"{how} Its path shows nothing it does so much more of: look at its device's clocks, its link and its neighbours on the host."
     code = f" `{cause.code}`" if cause.code else ""

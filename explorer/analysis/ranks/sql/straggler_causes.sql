@@ -11,6 +11,8 @@
 --   function VARCHAR - Its function
 --   code VARCHAR - Its text
 --   more_ns BIGINT ns How much more per step
+--   steps BIGINT - In how many of the steps it spent at least half of that more there
+--   of_steps BIGINT - Steps that were looked at
 WITH pairs AS (
     SELECT unnest($late::INTEGER[]) AS straggler, unnest($steps::INTEGER[]) AS step
 ), asked AS (
@@ -41,10 +43,25 @@ WITH pairs AS (
     FROM asked AS a
     JOIN filled AS f USING (choice)
     GROUP BY a.straggler, f.kind, f.site_id
+), largest AS (
+    SELECT c.*, a.choice FROM compared AS c JOIN asked AS a USING (straggler)
+    WHERE c.more_ns > 0
+    QUALIFY row_number() OVER (PARTITION BY c.straggler ORDER BY c.more_ns DESC, c.kind, c.site_id) <= $most
+), own AS (
+    -- What the straggler spent there in each step, and on average.
+    SELECT l.straggler, l.kind, l.site_id, l.more_ns, c.step, sum(p.duration_ns) AS duration_ns
+    FROM largest AS l
+    JOIN chosen AS c ON c.choice = l.choice AND c.rank = l.straggler
+    LEFT JOIN rank_path AS p ON p.rank = c.rank AND p.step IS NOT DISTINCT FROM c.step AND p.kind = l.kind
+      AND p.site_id IS NOT DISTINCT FROM l.site_id
+    GROUP BY ALL
+), repeated AS (
+    SELECT straggler, kind, site_id, count(*) FILTER (coalesce(duration_ns, 0) - (mean_ns - more_ns) >= more_ns / 2) AS steps, count(*) AS of_steps
+    FROM (SELECT *, avg(coalesce(duration_ns, 0)) OVER (PARTITION BY straggler, kind, site_id) AS mean_ns FROM own)
+    GROUP BY straggler, kind, site_id
 )
-SELECT c.straggler, c.kind, c.site_id, s.file, s.line, s.function, s.code, round(c.more_ns)::BIGINT AS more_ns
-FROM compared AS c
-LEFT JOIN sites AS s USING (site_id)
-WHERE c.more_ns > 0
-QUALIFY row_number() OVER (PARTITION BY c.straggler ORDER BY c.more_ns DESC, c.kind, c.site_id) <= $most
-ORDER BY c.straggler, c.more_ns DESC, c.kind, c.site_id
+SELECT l.straggler, l.kind, l.site_id, s.file, s.line, s.function, s.code, round(l.more_ns)::BIGINT AS more_ns, r.steps, r.of_steps
+FROM largest AS l
+JOIN repeated AS r ON r.straggler = l.straggler AND r.kind = l.kind AND r.site_id IS NOT DISTINCT FROM l.site_id
+LEFT JOIN sites AS s ON s.site_id = l.site_id
+ORDER BY l.straggler, l.more_ns DESC, l.kind, l.site_id
