@@ -79,7 +79,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     _harden_output()
     try:
-        return _run(given)
+        code = _run(given)
+        sys.stdout.flush()
+        return code
     except ExplorerError as error:
         _say(f"{error}")
         return error.exit_code
@@ -137,7 +139,6 @@ def _run(given: list[str]) -> int:
 def run_verb(name: str, given: list[str]) -> int:
     """Load one verb's module and run it. Parser errors and ExplorerErrors are raised to `main`."""
     code = _parser(name)(args=given, prog_name=f"{PROGRAM} {name}", standalone_mode=False)
-    sys.stdout.flush()
     return code if isinstance(code, int) else EXIT_DONE
 
 

@@ -145,7 +145,8 @@ def test_a_closed_pipe_is_quiet() -> None:
 def test_an_output_that_takes_nothing(end: str, code: int, said: str) -> None:
     sample = Path(__file__).resolve().parents[2] / "sample_traces" / "transformer"
     program = f"{sys.executable} -m explorer.cli.main"
-    for verb in (f"lines {sample} --limit 0", f"lines {sample} --limit 0 --json"):
+    lines = f"lines {sample} --limit 0"
+    for verb in (lines, f"{lines} --json", "--help", "--version", "help lines", "lines --help"):
         done = subprocess.run(
             ["bash", "-c", f"{program} {verb} {end}; exit ${{PIPESTATUS[0]}}"],
             capture_output=True,
