@@ -24,10 +24,10 @@ MARK = "..."
 
 
 def printed(call: str, folder: Path) -> list[str]:
-    """The lines that a command prints, remarks included, 95 columns wide."""
+    """The lines that a command prints, remarks included, 96 columns wide."""
     environment = {
         **os.environ,
-        "COLUMNS": "95",
+        "COLUMNS": "96",
         "NO_COLOR": "1",
         "NEURON_EXPLORER_CACHE": str(folder / "cache"),
     }
