@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import shlex
 from dataclasses import asdict
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from explorer.cli.options import JsonOption
 from explorer.cli.run_name import name_of_source
+
+if TYPE_CHECKING:
+    from explorer.collectors.options import ImportOptions
 
 SCHEMA = "neuron-explorer/import/1"
 LEAST_MEMORY_MIB = 384
@@ -97,7 +100,12 @@ def command(
     )
     if cache_dir is not None:
         return _from_cache(
-            sources, output, cache_dir, changed=rank is not None or add or scheduler is not None, json=json
+            sources,
+            output,
+            cache_dir,
+            options,
+            changed=rank is not None or add or scheduler is not None,
+            json=json,
         )
     target = output or default_output(sources[0])
     if scheduler is not None:
@@ -146,7 +154,15 @@ def _refuse_runs(sources: list[str]) -> None:
             )
 
 
-def _from_cache(sources: list[str], output: str | None, cache_dir: str, *, changed: bool, json: bool) -> int:
+def _from_cache(
+    sources: list[str],
+    output: str | None,
+    cache_dir: str,
+    options: ImportOptions,
+    *,
+    changed: bool,
+    json: bool,
+) -> int:
     """The run of one source by way of a cache: instant where the source is unchanged."""
     from explorer.cli.output import note, print_json
     from explorer.cli.rank_rollups import roll_up_quietly
@@ -158,8 +174,8 @@ def _from_cache(sources: list[str], output: str | None, cache_dir: str, *, chang
         raise UsageError(
             "--cache-dir takes one SRC, without --rank, --add and --scheduler.", "Leave one of them out."
         )
-    directory, code = run_directory(sources[0], cache_dir)
-    roll_up_quietly(directory, processes=None, scheduler=None)
+    directory, code = run_directory(sources[0], cache_dir, options)
+    roll_up_quietly(directory, processes=options.processes, memory_bytes=options.memory_bytes)
     if output is not None:
         directory = copy_run(directory, output)
     if json:

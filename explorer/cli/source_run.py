@@ -10,6 +10,7 @@ from explorer.model.errors import EXIT_DONE, EXIT_PARTIAL, InputError
 
 if TYPE_CHECKING:
     from explorer.analysis.run import Run
+    from explorer.collectors.options import ImportOptions
     from explorer.store.reader import RunReader
 
 
@@ -23,10 +24,12 @@ class Source(NamedTuple):
     exit_code: int
 
 
-def run_directory(path: str, cache_dir: str | None = None) -> tuple[str, int]:
+def run_directory(
+    path: str, cache_dir: str | None = None, options: ImportOptions | None = None
+) -> tuple[str, int]:
     """The run's directory for a run or a trace, and the exit code reading it ends with.
 
-    A trace is imported to the user's cache, or to that in `cache_dir`. Raises InputError where the path is neither.
+    A trace is imported to the user's cache, or to that in `cache_dir`, as `options` say. Raises InputError where the path is neither.
     """
     from explorer.store.reader import is_run
 
@@ -36,10 +39,11 @@ def run_directory(path: str, cache_dir: str | None = None) -> tuple[str, int]:
         raise InputError(f"{path} does not exist.", "Give a run directory or a trace file.")
     from explorer.cli.progress import import_progress
     from explorer.collectors.import_trace import cached_run
+    from explorer.collectors.options import DEFAULTS
 
     try:
         with import_progress() as progress:
-            directory = cached_run(path, cache_dir=cache_dir, progress=progress)
+            directory = cached_run(path, cache_dir=cache_dir, progress=progress, options=options or DEFAULTS)
     except InputError as error:
         if runs := _runs_in(path):
             more = " ..." if len(runs) > MOST_NAMED else ""

@@ -471,7 +471,11 @@ def _shown(source: Source) -> str:
 
 
 def cached_run(
-    source: str | os.PathLike[str], *, cache_dir: str | None = None, progress: Progress | None = None
+    source: str | os.PathLike[str],
+    *,
+    cache_dir: str | None = None,
+    progress: Progress | None = None,
+    options: ImportOptions = DEFAULTS,
 ) -> str:
     """The run of a trace or a directory of traces, imported to the cache unless its content is there already.
 
@@ -479,4 +483,4 @@ def cached_run(
     """
     from explorer.collectors.run_cache import RunCache
 
-    return RunCache(cache_dir).run_of(os.fspath(source), progress)
+    return RunCache(cache_dir).run_of(os.fspath(source), progress, options)

@@ -14,7 +14,7 @@ from typing import Any
 import explorer
 from explorer.collectors.claimed_folder import remove_abandoned
 from explorer.collectors.new_run import UNFINISHED
-from explorer.collectors.options import Progress
+from explorer.collectors.options import DEFAULTS, ImportOptions, Progress
 from explorer.model.errors import UsageError
 from explorer.model.schema import SCHEMA_VERSION
 from explorer.store.reader import is_run
@@ -56,7 +56,7 @@ class RunCache:
         self._runs = os.path.join(self.directory, "runs")
         self._seen = os.path.join(self.directory, "seen.json")
 
-    def run_of(self, path: str, progress: Progress | None = None) -> str:
+    def run_of(self, path: str, progress: Progress | None = None, options: ImportOptions = DEFAULTS) -> str:
         """The cached run of a trace or a directory of traces; imports it where there is none yet."""
         from explorer.collectors.import_trace import import_trace
 
@@ -70,7 +70,7 @@ class RunCache:
                     f"Cannot write the cache {self.directory}: {error.strerror or error}.",
                     f"Set {VARIABLE} to a directory, or import with -o.",
                 ) from error
-            made = import_trace([path], directory, progress=progress).directory
+            made = import_trace([path], directory, options=options, progress=progress).directory
             if made != directory:
                 # Another process was faster.
                 shutil.rmtree(made, ignore_errors=True)

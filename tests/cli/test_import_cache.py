@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -67,3 +68,35 @@ def test_open_takes_another_cache(tmp_path: Path) -> None:
     assert main(["open", str(trace), "--cache-dir", str(cache), "--screenshot", str(picture)]) == 0
     assert picture.exists()
     assert len(list((cache / "runs").iterdir())) == 1
+
+
+def test_settings_hold_for_the_cache_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from explorer.collectors import import_trace
+
+    given: list[int] = []
+    one = import_trace._import_one
+
+    def watched(item: Any, place: Any, options: Any, *rest: Any, **named: Any) -> None:
+        given.append(options.memory_bytes)
+        one(item, place, options, *rest, **named)
+
+    monkeypatch.setattr(import_trace, "_import_one", watched)
+    trace = tmp_path / "t.json"
+    write_trace(trace, ["a"])
+    imported(capsys, str(trace), "--cache-dir", str(tmp_path / "cache"), "--memory-mib", "500")
+    assert given == [500 << 20]
+
+
+@pytest.mark.parametrize("memory", ["383", "0", "-1"])
+def test_a_setting_that_cannot_be_kept_is_refused(
+    memory: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trace = tmp_path / "t.json"
+    write_trace(trace, ["a"])
+    assert main(["import", str(trace), "-o", str(tmp_path / "run"), "--memory-mib", memory]) == 2
+    said = capsys.readouterr().err
+    assert "--memory-mib" in said
+    assert "384" in said
+    assert not (tmp_path / "run").exists()
