@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from explorer.analysis import rank_rollups
 from explorer.analysis.engine import Engine
 from explorer.analysis.gathered_rollups import FEWEST_RANKS, SMALL_TABLES, gathered
 from explorer.analysis.rank_rollups import roll_up_ranks
@@ -170,3 +171,31 @@ def test_rolling_up_again_changes_nothing(many: str) -> None:
     assert len(before) == len(names()) * (RANKS + 1) + len(SMALL_TABLES)
     assert roll_up_ranks(many, processes=1) == []
     assert {path: path.stat().st_mtime_ns for path in folder.rglob("*.parquet")} == before
+
+
+def test_the_memory_says_which_ranks_are_rolled_up_and_how_many_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory = JOB.write(tmp_path / "run")
+    at_once: list[tuple[int, int]] = []
+
+    def in_processes(_: str, ranks: list[int], count: int) -> list[tuple[int, str]]:
+        at_once.append((len(ranks), count))
+        return []
+
+    monkeypatch.setattr(rank_rollups, "_in_processes", in_processes)
+    monkeypatch.setattr(rank_rollups, "_here", lambda directory, ranks: at_once.append((len(ranks), 1)) or [])
+    mib = 1 << 20
+    reader = RunReader(directory)
+    largest = max(
+        sum(part.rows for part in reader.manifests[rank].parts if part.table == "events")
+        for rank in range(RANKS)
+    )
+    one = 176 * mib + 700 * largest
+    left = roll_up_ranks(directory, processes=8, memory_bytes=208 * mib + 176 * mib)
+    assert [rank for rank, _ in left] == list(range(RANKS))
+    assert "`ranks` makes it when it is asked for" in left[0][1]
+    for memory_bytes in (208 * mib + one, 208 * mib + 2 * one - 1, 208 * mib + 2 * one, 208 * mib + 99 * one):
+        assert roll_up_ranks(directory, processes=8, memory_bytes=memory_bytes) == []
+    assert roll_up_ranks(directory, processes=8) == []
+    assert at_once == [(0, 1), *((RANKS, count) for count in (1, 1, 2, min(8, RANKS), min(8, RANKS)))]
