@@ -163,6 +163,11 @@ def _parser(name: str) -> typer.Typer:
         def collect_usage_pieces(self, ctx: Any) -> list[str]:
             return [plain_usage(piece) for piece in super().collect_usage_pieces(ctx)]
 
+        def format_options(self, ctx: Any, formatter: Any) -> None:
+            from explorer.cli.plain_help import write_parameters
+
+            write_parameters(self, ctx, formatter)
+
         def invoke(self, ctx: Any) -> Any:
             from explorer.cli.wrong_call import empty_option
 
