@@ -82,3 +82,17 @@ def test_the_trace_reader_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     check = machine._trace_reader()
     assert check.state == "note"
     assert check.remedy == "Install a C compiler, then neuron-explorer again"
+
+
+def test_what_bounds_the_memory_of_imports_is_said_where_it_is_not_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from explorer.collectors.kineto import compiled
+
+    monkeypatch.delenv("NE_NO_SCANNER", raising=False)
+    monkeypatch.setattr(compiled, "compiled", lambda: object())
+    for part, state in ((object(), "ok"), (None, "note")):
+        monkeypatch.setattr(compiled, "compiled_scratch", lambda part=part: part)
+        check = machine._trace_reader()
+        assert check.state == state
+        assert ("160 bytes a row" in check.found) is (state == "note")
