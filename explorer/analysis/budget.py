@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 import tomllib
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from explorer.analysis.contention import Contention, contention
+from explorer.analysis.step_scope import find_scope
 from explorer.model.errors import InputError, UsageError
 
 if TYPE_CHECKING:
@@ -98,10 +100,15 @@ class Outcome:
 
 
 def check(run: Run, budget: Budget, baseline: Run | None = None) -> list[Outcome]:
-    """Hold a run to its budget. Raises UsageError when there is nothing to check."""
+    """Hold a run to its budget. Raises UsageError when there is nothing to check.
+
+    Where other programs took the processor while the run was recorded, what they can explain does not fail: a limit of time is
+    failed only by what is beyond it even with a processor of its own; what was seen is said with each rule that speaks of time.
+    """
     outcomes: list[Outcome] = []
+    held_up = contention(run.engine, find_scope(run.engine))
     if budget.max_regression is not None:
-        outcomes.append(_regression(run, baseline, budget.max_regression))
+        outcomes.append(_regression(run, baseline, budget.max_regression, held_up))
     findings = (
         run.bottlenecks()
         if budget.forbidden or budget.max_saving_share is not None or budget.max_step_ms is not None
@@ -110,23 +117,28 @@ def check(run: Run, budget: Budget, baseline: Run | None = None) -> list[Outcome
     if budget.max_step_ms is not None and findings is not None:
         step_ms = findings.step_ns / 1e6
         outcomes.append(
-            Outcome(
+            _of_time(
                 "max_step_ms",
                 step_ms <= budget.max_step_ms,
+                step_ms / held_up.stretch <= budget.max_step_ms,
                 f"median step {step_ms:.3f} ms, allowed {budget.max_step_ms:g} ms",
+                held_up,
             )
         )
     if findings is not None and budget.forbidden:
-        outcomes += [_forbidden(rule, findings) for rule in budget.forbidden]
+        outcomes += [_shares_said(_forbidden(rule, findings), held_up) for rule in budget.forbidden]
     if findings is not None and budget.max_saving_share is not None:
         worst = max(findings, key=lambda finding: finding.saving_share, default=None)
         share = worst.saving_share if worst else 0.0
         text = f"largest saving {share:.1%}" + (f" ({worst.title})" if worst else "")
         outcomes.append(
-            Outcome(
-                "max_saving_share",
-                share <= budget.max_saving_share,
-                f"{text}, allowed {budget.max_saving_share:.1%}",
+            _shares_said(
+                Outcome(
+                    "max_saving_share",
+                    share <= budget.max_saving_share,
+                    f"{text}, allowed {budget.max_saving_share:.1%}",
+                ),
+                held_up,
             )
         )
     if budget.max_memory is not None:
@@ -134,14 +146,17 @@ def check(run: Run, budget: Budget, baseline: Run | None = None) -> list[Outcome
     if budget.min_compute_share is not None:
         share = min((row["compute_share"] or 0.0 for row in run.summary()), default=0.0)
         outcomes.append(
-            Outcome(
-                "min_compute_share",
-                share >= budget.min_compute_share,
-                f"compute share {share:.1%}, wanted {budget.min_compute_share:.1%}",
+            _shares_said(
+                Outcome(
+                    "min_compute_share",
+                    share >= budget.min_compute_share,
+                    f"compute share {share:.1%}, wanted {budget.min_compute_share:.1%}",
+                ),
+                held_up,
             )
         )
     if budget.min_mfu is not None:
-        outcomes.append(_mfu(run, budget.min_mfu))
+        outcomes.append(_mfu(run, budget.min_mfu, held_up))
     if not outcomes:
         raise UsageError(
             "There is nothing to check.",
@@ -150,7 +165,29 @@ def check(run: Run, budget: Budget, baseline: Run | None = None) -> list[Outcome
     return outcomes
 
 
-def _regression(run: Run, baseline: Run | None, allowed: float) -> Outcome:
+def _of_time(rule: str, passed: bool, alone: bool, message: str, held_up: Contention) -> Outcome:
+    """The outcome of a limit of time. `alone`: whether it would hold, had the run taken its time without the others."""
+    if passed or not held_up.sentence:
+        return Outcome(rule, passed, message)
+    seen = f"other programs used the processor, this one had {held_up.core_percent:.0f} % of a core"
+    if alone:
+        why = f"which alone can make it {held_up.stretch:.1f} times as long: record again on a quiet machine"
+        return Outcome(rule, None, f"{message}; {seen}, {why}")
+    return Outcome(rule, False, f"{message}; {seen}, which does not explain all of it")
+
+
+def _shares_said(outcome: Outcome, held_up: Contention) -> Outcome:
+    """With what was seen: where others take the processor shares are less certain, which way is not known."""
+    if not held_up.sentence or outcome.passed is not False:
+        return outcome
+    return replace(
+        outcome,
+        message=f"{outcome.message}; other programs used the processor, this one had {held_up.core_percent:.0f} % of a core:"
+        " shares are less certain, record again on a quiet machine",
+    )
+
+
+def _regression(run: Run, baseline: Run | None, allowed: float, held_up: Contention) -> Outcome:
     if baseline is None:
         return Outcome("max_regression", None, "no baseline was given (--baseline RUN)")
     comparison = baseline.compare(run)
@@ -164,7 +201,18 @@ def _regression(run: Run, baseline: Run | None, allowed: float) -> Outcome:
         return Outcome("max_regression", None, verdict.reason)
     text = f"step {verdict.change_text} ({verdict.basis_text}), allowed {allowed:+.1%}"
     # Only a growth that the noise cannot explain fails: the whole interval must lie above the limit.
-    return Outcome("max_regression", verdict.low <= allowed, text)
+    passed = verdict.low <= allowed
+    before = contention(baseline.engine, find_scope(baseline.engine))
+    if passed and before.sentence and not held_up.sentence:
+        return Outcome(
+            "max_regression",
+            True,
+            f"{text}; other programs used the processor while the baseline was recorded, it had {before.core_percent:.0f} % of a"
+            " core: its steps were longer for that, and a growth can hide behind them",
+        )
+    # Both may have been held up: then only the difference explains anything.
+    more = replace(held_up, stretch=max(1.0, held_up.stretch / before.stretch))
+    return _of_time("max_regression", passed, (1 + verdict.low) / more.stretch - 1 <= allowed, text, more)
 
 
 def _forbidden(rule: str, findings: Any) -> Outcome:
@@ -182,7 +230,7 @@ def _memory(run: Run, allowed: int) -> Outcome:
     return Outcome("max_memory", max(peaks) <= allowed, f"peak {max(peaks):,} bytes, allowed {allowed:,}")
 
 
-def _mfu(run: Run, wanted: float) -> Outcome:
+def _mfu(run: Run, wanted: float, held_up: Contention) -> Outcome:
     from explorer.model.errors import ExplorerError
 
     try:
@@ -192,4 +240,6 @@ def _mfu(run: Run, wanted: float) -> Outcome:
     values = [row["mfu"] for row in rows if row.get("mfu") is not None]
     if not values:
         return Outcome("min_mfu", None, "the run holds no shapes or no device peak to compute MFU from")
-    return Outcome("min_mfu", min(values) >= wanted, f"MFU {min(values):.1%}, wanted {wanted:.1%}")
+    reached = min(values)
+    text = f"MFU {reached:.1%}, wanted {wanted:.1%}"
+    return _of_time("min_mfu", reached >= wanted, reached * held_up.stretch >= wanted, text, held_up)

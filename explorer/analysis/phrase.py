@@ -12,7 +12,7 @@ ROOT_MODULE = "(root)"
 """The name of the module that holds all others: it has no path."""
 _FIELD = re.compile(r"\{(\w+)\}")
 _ONE = re.compile(
-    r"(?<![\w.,])(?<!rank )(?<!Rank )(?<!step )(?<!core )(?<!group )1 ((?:\w+ )??)(\w+?)(ches|shes|sses|s)\b"
+    r"(?<![\w.,])(?<!rank )(?<!Rank )(?<!step )(?<!core )(?<!group )1 ((?:\w+ )??)(\w+?)(ies|ches|shes|sses|s)\b"
 )
 _NO_PLURAL = ("takes", "is", "was", "has", "ms", "its", "this", "less")
 
@@ -59,8 +59,10 @@ def fill(template: str, row: Mapping[str, Any]) -> str:
 
 
 def _singular(match: re.Match[str]) -> str:
-    """'1 batches' to '1 batch', '1 graph breaks' to '1 graph break'; verbs and units stay."""
+    """'1 batches' to '1 batch', '1 copies' to '1 copy', '1 graph breaks' to '1 graph break'; verbs and units stay."""
     between, stem, ending = match.groups()
     if stem + ending in _NO_PLURAL:
         return match.group(0)
+    if ending == "ies":
+        return f"1 {between}{stem}y"
     return f"1 {between}{stem}{ending[:-2] if len(ending) > 1 else ''}"

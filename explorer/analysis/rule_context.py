@@ -192,18 +192,19 @@ class RuleContext:
         return known and row["launched"] >= 0.9 * row["kernels"]
 
     @cached_property
-    def _contention(self) -> Contention:
+    def contention(self) -> Contention:
+        """What telemetry says of other programs on the processor."""
         return contention(self.engine, self.scope)
 
     @property
     def contended(self) -> str:
         """One sentence where other programs took the processor during the recording, else empty."""
-        return self._contention.sentence
+        return self.contention.sentence
 
     @property
     def stretch(self) -> float:
         """How many times longer than on a machine of its own the program took, by its part of the processor."""
-        return self._contention.stretch
+        return self.contention.stretch
 
     @property
     def captured(self) -> bool:

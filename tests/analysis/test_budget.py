@@ -22,6 +22,51 @@ def test_a_regression_fails_only_beyond_noise(tmp_path: Path) -> None:
     assert [o.passed for o in check(slower, Budget(max_regression=0.3), before)] == [True]
 
 
+def held_up(tmp_path: Path, before_percent: float, after_percent: float, length: int) -> Outcome:
+    before = open_run(write(tmp_path / "a", 1000, "x", core_percent=before_percent))
+    after = open_run(write(tmp_path / "b", length, "x", core_percent=after_percent))
+    (outcome,) = check(after, Budget(max_regression=0.05), before)
+    return outcome
+
+
+def test_what_other_programs_can_explain_is_no_regression(tmp_path: Path) -> None:
+    # With half of a core everything takes up to twice as long.
+    outcome = held_up(tmp_path, 100, 50, 1900)
+    assert outcome.passed is None
+    assert outcome.message.endswith(
+        "allowed +5.0%; other programs used the processor, this one had 50 % of a core, which alone can make it 2.0 times as long:"
+        " record again on a quiet machine"
+    )
+
+
+def test_what_other_programs_cannot_explain_is_a_regression(tmp_path: Path) -> None:
+    outcome = held_up(tmp_path, 100, 50, 2600)
+    assert outcome.passed is False
+    assert outcome.message.endswith("50 % of a core, which does not explain all of it")
+
+
+def test_programs_that_held_up_both_explain_nothing(tmp_path: Path) -> None:
+    assert held_up(tmp_path, 50, 50, 1300).passed is False
+
+
+def test_a_baseline_that_was_held_up_can_hide_a_regression(tmp_path: Path) -> None:
+    outcome = held_up(tmp_path, 50, 100, 1000)
+    assert outcome.passed is True
+    assert outcome.message.endswith(
+        "other programs used the processor while the baseline was recorded, it had 50 % of a core: its steps were longer for that,"
+        " and a growth can hide behind them"
+    )
+
+
+def test_limits_of_time_and_shares_say_that_others_took_the_processor(tmp_path: Path) -> None:
+    run = open_run(write(tmp_path / "a", 1_000_000, "x", core_percent=50))
+    step = check(run, Budget(max_step_ms=0.6, min_compute_share=1.1))
+    assert [outcome.passed for outcome in step] == [None, False]
+    assert "which alone can make it 2.0 times as long" in step[0].message
+    assert step[1].message.endswith("shares are less certain, record again on a quiet machine")
+    assert [outcome.passed for outcome in check(run, Budget(max_step_ms=0.4))] == [False]
+
+
 @pytest.mark.parametrize(
     ("steps", "shapes", "reason"), [(3, "[[8, 8]]", "fewer than 5"), (10, "[[9, 9]]", "not comparable")]
 )

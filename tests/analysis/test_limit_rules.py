@@ -252,6 +252,38 @@ def test_contention_is_said_once(builder: RunBuilder, machine: float, process: f
     assert [finding.severity for finding in found] == (["low"] if said else [])
 
 
+@pytest.mark.parametrize(
+    ("children", "cores", "said"),
+    [(150.0, 2, []), (100.0, 2, ["low"]), (150.0, 4, ["low"]), (None, 2, ["low"]), (150.0, None, ["low"])],
+)
+def test_workers_of_the_program_are_no_other_programs(
+    builder: RunBuilder, children: float | None, cores: int | None, said: list[str]
+) -> None:
+    builder.host = {"cpu_count": cores} if cores else {}
+    builder.steps(4, 1_000)
+    line = builder.line(12, "y = model(x)")
+    for i in range(4):
+        builder.op("aten::mm", i * 1_000, 990, site=line)
+    track = builder.track("counter", "cpu", None, "host")
+    for i in range(4):
+        for name, value in (("machine.cpu", 100.0), ("process.cpu", 48.0), ("children.cpu", children)):
+            if value is not None:
+                builder.row(
+                    "counters", track_id=track, timestamp_ns=at(i * 1_000), name=name, value=value, unit="%"
+                )
+    run = builder.open()
+    found = of_rule(find(run), "contention")
+    assert [finding.severity for finding in found] == said
+    if found:
+        (evidence,) = found[0].evidence
+        more = "" if children is None else f", and processes it started {children:.0f} %"
+        assert (
+            evidence.statement
+            == f"The machine's processors were 100 % busy, and this program had 48 % of one{more}."
+        )
+        assert run.sql(evidence.sql).rows() == [{"machine": 100.0, "process": 48.0, "children": children}]
+
+
 def test_waiting_before_the_steps_is_no_contention(builder: RunBuilder) -> None:
     builder.steps(4, 1_000)
     line = builder.line(12, "y = model(x)")

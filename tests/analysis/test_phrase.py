@@ -58,3 +58,8 @@ def test_fill_needs_its_columns() -> None:
 )
 def test_one_of_a_thing_is_singular(template: str, text: str) -> None:
     assert fill(template, {"n": 1}) == text
+
+
+def test_one_of_several_ies() -> None:
+    assert fill("{n} copies and {n} entries per step", {"n": 1}) == "1 copy and 1 entry per step"
+    assert fill("{n} copies", {"n": 2}) == "2 copies"

@@ -4,25 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from explorer.analysis.contention import samples
+from explorer.analysis.phrase import fill
 from explorer.analysis.rule import Draft, NotChecked, Rule
 from explorer.analysis.rule_context import RuleContext
-from explorer.model.finding import Saving
+from explorer.model.finding import Evidence, Saving
 
 
 def check(context: RuleContext) -> Sequence[Draft] | NotChecked:
-    known = context.row(
-        f"SELECT count(DISTINCT name) AS n FROM counters WHERE rank = {context.scope.rank} AND name IN ('machine.cpu', 'process.cpu')"
-    )
-    if known["n"] < 2:
+    seen = context.contention
+    if not seen.is_known:
         return NotChecked(RULE.name, "the run holds no telemetry of the machine's processors")
-    if not context.contended:
+    if not seen.sentence:
         return []
-    evidence, _ = context.evidence(
-        "The machine's processors were {machine} % busy, and this program had {process} % of one.",
-        f"""SELECT round(median(value) FILTER (WHERE name = 'machine.cpu')) AS machine, round(median(value) FILTER (WHERE name = 'process.cpu')) AS process
-FROM counters WHERE {samples(context.engine, context.scope)}""",
+    also = "" if seen.medians["children"] is None else ", and processes it started {children} %"
+    statement = (
+        f"The machine's processors were {{machine}} % busy, and this program had {{process}} % of one{also}."
     )
+    evidence = Evidence(fill(statement, seen.medians), seen.sql)
     return [
         Draft(
             title="Other programs took the processor",

@@ -1,4 +1,4 @@
-"""Host values through psutil: the process's CPU time, memory, threads and file I/O; the machine's CPU, memory, disk, network."""
+"""Host values through psutil: CPU time of the process and of those it started, memory, threads and file I/O; the machine's CPU, memory, disk, network."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from explorer.collectors.telemetry.child_processes import children_seconds
 from explorer.collectors.telemetry.sampler import Reading
 
 
@@ -47,12 +48,15 @@ class HostSampler:
             before = self._before.get(name)
             self._before[name] = (base, total)
             if before is not None and base > before[0]:
-                add(name, (total - before[1]) / (base - before[0]), unit)
+                # A process that nobody waited for takes its time with it.
+                add(name, max(0.0, total - before[1]) / (base - before[0]), unit)
 
         with process.oneshot():
             times = process.cpu_times()
             # Seconds of CPU time per second: 100 per busy core.
             rate("process.cpu", 100 * (times.user + times.system), "percent")
+            if (below := children_seconds(process.pid)) is not None:
+                rate("children.cpu", 100 * below, "percent")
             add("process.memory", process.memory_info().rss, "bytes")
             add("process.threads", process.num_threads(), "count")
             try:
