@@ -74,7 +74,7 @@ def _numbers(alias: str, numbers: tuple[int, ...]) -> str:
 def find_scope(engine: Engine) -> StepScope:
     """The slowest rank by median complete step, and its complete steps without outliers.
 
-    Incomplete steps serve where no step is complete; a run without steps is one step from the first event to the last.
+    Incomplete steps serve where no step is complete; a run without steps is one step, as long as its `rank_extent`.
     """
     rows = engine.sql(
         """WITH usable AS (
@@ -90,9 +90,13 @@ def find_scope(engine: Engine) -> StepScope:
     if not rows:
         rank = engine.reader.ranks[0]
         found = engine.sql(
-            # A marker of the profiler before or after the work makes the recording no longer.
-            """SELECT rank, min(start_ns) AS start_ns, max(end_ns) AS end_ns FROM track_extents
-            WHERE end_ns > start_ns OR category <> 'other' GROUP BY rank ORDER BY max(end_ns) - min(start_ns) DESC, rank LIMIT 1"""
+            # As everywhere (`rank_extent`); where all is of unknown kind, that is all there is.
+            """WITH unknown AS (
+              SELECT rank, min(start_ns) AS start_ns, max(end_ns) AS end_ns FROM track_extents
+              WHERE rank NOT IN (SELECT rank FROM rank_extent) GROUP BY rank
+            )
+            SELECT rank, start_ns, end_ns FROM (SELECT rank, start_ns, end_ns FROM rank_extent UNION ALL FROM unknown)
+            ORDER BY end_ns - start_ns DESC, rank LIMIT 1"""
         ).rows()
         if not found:
             return StepScope(rank, (), (), 0, 0, 0, 0, False)

@@ -79,17 +79,19 @@ def command(
             "where": f"{row['file']}:{row['line']}" if row.get("file") else "",
         },
         empty="No op carries shapes that a model knows; record with --shapes all (record_shapes=True in a program).",
-        note=_without_peaks,
+        note=_left_out,
     )
 
 
-def _without_peaks(run: Run) -> str:
-    """Why there is no efficiency, where the peaks of no device are known."""
+def _left_out(run: Run) -> str:
+    """Which steps have no shapes, and why there is no efficiency where the peaks of no device are known."""
     from explorer.analysis.device_peaks import any_known
+    from explorer.analysis.shape_coverage import without_shapes
 
-    if any_known(run.engine):
-        return ""
-    return (
-        "No efficiency: the peaks of no device of the run are known. Of this machine's CPU --measure-cpu finds them, when "
-        "nothing else runs."
-    )
+    said = [without_shapes(run.engine)]
+    if not any_known(run.engine):
+        said.append(
+            "No efficiency: the peaks of no device of the run are known. Of this machine's CPU --measure-cpu finds them, when "
+            "nothing else runs."
+        )
+    return "\n".join(text for text in said if text)

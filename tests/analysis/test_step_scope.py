@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from explorer.analysis.engine import Engine
+from explorer.analysis.run import open_run
 from explorer.analysis.step_scope import StepScope, find_scope
 from explorer.store.reader import RunReader
 from explorer.store.writer import RunWriter
@@ -74,3 +75,29 @@ def test_a_marker_after_the_work_makes_a_recording_no_longer(tmp_path: Path) -> 
         writer.write("events", rows)
     scope = find_scope(Engine(RunReader(tmp_path / "run")))
     assert (scope.start_ns, scope.end_ns, scope.total_ns) == (500, 540, 40)
+
+
+def test_without_steps_findings_and_the_summary_mean_the_same_time(tmp_path: Path) -> None:
+    rows = [
+        {"event_id": i, "track_id": 1, "category": category, "name": "a", "start_ns": start, "duration_ns": 40, "self_ns": 40}
+        for i, (category, start) in enumerate([("other", 100), ("op", 500), ("op", 700), ("overhead", 900), ("other", 990)])
+    ]  # fmt: skip
+    with RunWriter(tmp_path / "run") as writer:
+        writer.write("events", rows)
+    with open_run(writer.directory) as run:
+        assert run.bottlenecks().recorded_step_ns == run.summary().rows()[0]["step_ns"] == 240
+
+
+def test_where_all_is_of_unknown_kind_that_is_all_there_is(tmp_path: Path) -> None:
+    row = {
+        "event_id": 1,
+        "track_id": 1,
+        "category": "other",
+        "name": "a",
+        "start_ns": 5,
+        "duration_ns": 9,
+        "self_ns": 9,
+    }
+    with RunWriter(tmp_path / "run") as writer:
+        writer.write("events", [row])
+    assert find_scope(Engine(RunReader(tmp_path / "run"))).total_ns == 9
