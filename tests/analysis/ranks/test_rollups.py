@@ -183,8 +183,12 @@ def test_the_memory_says_which_ranks_are_rolled_up_and_how_many_at_once(
         at_once.append((len(ranks), count))
         return []
 
+    def here(_: str, ranks: list[int]) -> list[tuple[int, str]]:
+        at_once.append((len(ranks), 1))
+        return []
+
     monkeypatch.setattr(rank_rollups, "_in_processes", in_processes)
-    monkeypatch.setattr(rank_rollups, "_here", lambda directory, ranks: at_once.append((len(ranks), 1)) or [])
+    monkeypatch.setattr(rank_rollups, "_here", here)
     mib = 1 << 20
     reader = RunReader(directory)
     largest = max(
