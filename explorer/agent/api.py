@@ -18,6 +18,11 @@ LONGEST_TEXT = 240
 
 DEFAULT_LIMIT = 20
 
+MOST_EDITS = 20
+
+MOST_COLUMNS = 200
+"""Of a query: one row of more would fill an agent's context."""
+
 
 @typed
 def summary(run: Run, limit: int = DEFAULT_LIMIT, cursor: str | None = None) -> Document:
@@ -210,6 +215,10 @@ def what_if(
     ]
     if not edits:
         raise UsageError("Nothing to change.", "Give speedup, remove or overlap.")
+    if len(edits) > MOST_EDITS:
+        raise UsageError(
+            f"{len(edits)} changes are too many for one prediction.", f"Give at most {MOST_EDITS}."
+        )
     document = Replays(run.engine).predict(edits).to_dict()
     name = document.pop("schema")
     return Document(name, {"run": run.directory, **document})
@@ -237,6 +246,10 @@ def source(
         raise UsageError(f"No line of this run lies in '{file}'.", f"Files: {known}.")
     code = code_file(run, rows, names[0])
     shown = [_line(line) for line in code.lines if around is None or abs(line.number - around) <= context]
+    if around is not None and not shown:
+        numbers = [line.number for line in code.lines]
+        known = f"It has lines {min(numbers)} to {max(numbers)}." if numbers else ""
+        raise UsageError(f"Line {around} is not near any line of '{names[0]}'.", known)
     steps = sum(1 for row in run.steps() if row["complete"] and row["rank"] == run.ranks[0])
     fields = {
         "run": run.directory,
@@ -318,6 +331,10 @@ def sql(run: Run, text: str, limit: int = 100, cursor: str | None = None) -> Doc
 
     seen = offset_of(limit, cursor)
     result = run.sql(text, max_rows=seen + limit)
+    if len(result.columns) > MOST_COLUMNS:
+        raise QueryError(
+            f"The statement gives {len(result.columns)} columns.", f"Ask for at most {MOST_COLUMNS} of them."
+        )
     rows = [_short(row) for row in result.rows()][seen:]
     if result.truncated and not rows:
         raise QueryError(
@@ -328,7 +345,7 @@ def sql(run: Run, text: str, limit: int = 100, cursor: str | None = None) -> Doc
     total = seen + len(rows) + (1 if result.truncated else 0)
     return Document(
         "neuron-explorer/query/1",
-        {"run": run.directory, "columns": result.columns},
+        {"run": run.directory, "columns": [_cut(name) for name in result.columns]},
         "rows",
         tuple(rows),
         seen,
@@ -353,7 +370,8 @@ def _rows(run: Run, name: str, rows: Iterable[Mapping[str, Any]], limit: int, cu
 
 
 def _short(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        key: value[:LONGEST_TEXT] + "…" if isinstance(value, str) and len(value) > LONGEST_TEXT else value
-        for key, value in row.items()
-    }
+    return {_cut(key): _cut(value) if isinstance(value, str) else value for key, value in row.items()}
+
+
+def _cut(text: str) -> str:
+    return text[:LONGEST_TEXT] + "…" if len(text) > LONGEST_TEXT else text

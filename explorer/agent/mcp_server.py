@@ -18,6 +18,7 @@ import explorer
 from explorer.agent import api
 from explorer.agent.document import Document
 from explorer.agent.guide import guide_text
+from explorer.agent.mcp_errors import PlainErrors
 from explorer.agent.prompts import COMPARE_RUNS, FIND_BOTTLENECK, INSTRUCTIONS
 from explorer.model.errors import ExplorerError, UsageError
 
@@ -59,7 +60,7 @@ class OpenRuns:
             name = self.directories[0]
         path = os.path.abspath(name)
         if self.directories and path not in self.directories:
-            raise UsageError(f"This server does not serve {name}.", f"Runs: {', '.join(self.directories)}.")
+            raise UsageError(f"This server does not serve '{name}'.", f"Runs: {', '.join(self.directories)}.")
         if path not in self._open:
             from explorer.analysis.run import open_run
 
@@ -78,7 +79,7 @@ class OpenRuns:
 def build_server(directories: Sequence[str], *, allow_record: bool = False) -> MCPServer[Any]:
     """The server over the given runs. `allow_record` adds the tools that start programs and import files."""
     runs = OpenRuns(directories)
-    server: MCPServer[Any] = MCPServer(
+    server = PlainErrors(
         "neuron-explorer", version=explorer.__version__, instructions=INSTRUCTIONS, log_level="WARNING"
     )
     _add_reading_tools(server, runs)

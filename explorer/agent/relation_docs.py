@@ -52,7 +52,8 @@ def relation_docs(run: Run, name: str | None, limit: int, cursor: str | None) ->
     else:
         close = difflib.get_close_matches(name, [*tables, *views], 1)
         raise UsageError(
-            f"There is no table or view '{name}'.", f"Did you mean '{close[0]}'?" if close else ""
+            f"There is no table or view '{name}'.",
+            f"Did you mean '{close[0]}'?" if close else "Leave the name out for the list.",
         )
     return page(SCHEMA, {"name": name, "doc": doc}, "columns", columns, limit, cursor)
 

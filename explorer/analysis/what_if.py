@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor, Future
@@ -105,6 +106,10 @@ def parse_speedup(text: str) -> Edit:
             f"Write WAY=VALUE:FACTORx, such as line=model.py:57:2x; ways: {', '.join(WAYS)}.",
         )
     factor = float(match["factor"])
+    if math.isinf(factor):
+        raise UsageError(
+            f"'{text[:40]}…': the factor is too large.", "Use --remove for something that is gone."
+        )
     if factor <= 0:
         raise UsageError(f"'{text}': a factor must be above 0.", "Use --remove for something that is gone.")
     return Edit("speedup", match["way"], match["value"], factor)

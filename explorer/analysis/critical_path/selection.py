@@ -6,6 +6,7 @@ event that belongs to several lines is selected with its line's share.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -31,8 +32,10 @@ WAYS: dict[str, str] = {
 }
 """Ways to select, by keyword, with what stands after the equals sign."""
 
+_NUMBER = re.compile(r"[0-9]{1,18}")
+
 _SITES = {
-    "line": "SELECT site_id FROM sites WHERE line = ? AND (file = ? OR ends_with(file, '/' || ?))",
+    "line": "SELECT site_id FROM sites WHERE line = ?::BIGINT AND (file = ? OR ends_with(file, '/' || ?))",
     "function": "SELECT site_id FROM sites WHERE function = ? OR ends_with(function, '.' || ?)",
 }
 
@@ -74,7 +77,7 @@ def select(engine: Engine, replay: Replay, way: str, value: str) -> Selection:
     if way in ("line", "function"):
         if way == "line":
             file, colon, number = value.rpartition(":")
-            if not colon or not number.isdigit():
+            if not colon or not _NUMBER.fullmatch(number):
                 raise UsageError(
                     f"'{value}' is not a source line.", "Write FILE:LINE, such as line=model.py:57."
                 )
@@ -85,7 +88,7 @@ def select(engine: Engine, replay: Replay, way: str, value: str) -> Selection:
         return select_sites(engine, replay, sites)
     if way == "event":
         head, _, number = value.rpartition(":")
-        if not number.isdigit():
+        if not _NUMBER.fullmatch(number) or (head and not _NUMBER.fullmatch(head)):
             raise UsageError(f"'{value}' is not an event.", "Write RANK:EVENT_ID, such as event=0:1234.")
         return select_events(
             replay, np.array([int(number)] if not head or int(head) == rank else [], np.int64)
