@@ -64,6 +64,7 @@ class Rest:
         self._off_ns = time.monotonic_ns()
         self._key = hot.f_code
         self._library = None
+        self._thread.budget.rests()
         end = self._end_to_wait_for(hot)
         if end is None:
             self._lose(frame)
@@ -187,7 +188,7 @@ class Rest:
             self.busy = False
             return
         budget = thread.budget
-        budget.charge()
+        budget.rested()
         if time.monotonic_ns() - self._off_ns >= WORTH_NS:
             self._short_in_a_row = 0
         elif self._key is not None:

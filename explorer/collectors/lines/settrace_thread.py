@@ -264,6 +264,8 @@ class TracedThread:
     def may_go_on(self) -> bool:
         """Whether recording has rested long enough."""
         self._charge()
+        if self.rest.off:
+            self.budget.rested()
         return not self.budget.in_debt
 
     def push_running(self, frame: FrameType | None) -> None:
