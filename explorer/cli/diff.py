@@ -43,17 +43,20 @@ def command(
     Lines are followed through edits of the source, kernels through new names. Works across devices and vendors.
     """
     from explorer.analysis.diff.comparison import DIMENSIONS, compare
-    from explorer.cli.output import print_json, write_text
+    from explorer.cli.output import print_json, refuse_unwritable, write_text
     from explorer.cli.source_run import open_source
 
     if by is not None and by not in DIMENSIONS:
         raise UsageError(f"Cannot compare by '{by}'.", f"Choose one of: {', '.join(DIMENSIONS)}.")
     a, b = open_source(before), open_source(after)
+    remedy = "Choose another file with --html."
+    if html:
+        refuse_unwritable(html, remedy)
     comparison = compare(a.run, b.run)
     if html:
         from explorer.report.html.diff_page import diff_html
 
-        write_text(html, diff_html(comparison), remedy="Choose another file with --html.")
+        write_text(html, diff_html(comparison), remedy=remedy)
     if json:
         print_json(comparison.to_dict(limit or None))
     else:

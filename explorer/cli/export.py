@@ -74,10 +74,11 @@ def command(
     if kind not in FORMATS:
         raise UsageError(f"There is no format '{format_}'.", f"Choose one of {', '.join(FORMATS)}.")
     _check(kind, view, weight, step, start_ms, end_ms)
-    from explorer.cli.output import note
+    from explorer.cli.output import note, refuse_unwritable
     from explorer.cli.source_run import open_source
 
     source = open_source(run, rank=rank)
+    refuse_unwritable(output, "Choose another file with -o.")
     with source.run as opened:
         try:
             said = _write(opened, output, kind, view or "", weight, step, start_ms, end_ms)

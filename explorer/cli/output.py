@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import math
+import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -72,6 +74,22 @@ def write_text(path: str, text: str, *, mode: str = "w", remedy: str = "") -> No
             file.write(text)
     except OSError as error:
         raise UsageError(f"Cannot write {path}: {error.strerror or error}.", remedy) from error
+
+
+def refuse_unwritable(path: str, remedy: str) -> None:
+    """Raise UsageError for a file that cannot be written, as far as that can be seen before the work is done."""
+    if path.startswith("/dev/"):
+        return
+    folder = os.path.dirname(path) or "."
+    if path.endswith("/") or os.path.isdir(path):
+        why = errno.EISDIR
+    elif not os.path.isdir(folder):
+        why = errno.ENOTDIR if os.path.exists(folder) else errno.ENOENT
+    elif not os.access(path if os.path.exists(path) else folder, os.W_OK):
+        why = errno.EACCES
+    else:
+        return
+    raise UsageError(f"Cannot write {path}: {os.strerror(why)}.", remedy)
 
 
 def note(text: str) -> None:

@@ -27,11 +27,15 @@ def command(
     kind = format_ or ("md" if output and output.endswith((".md", ".markdown")) else "html")
     if kind not in FORMATS:
         raise UsageError(f"There is no report format '{kind}'.", f"Choose one of: {', '.join(FORMATS)}.")
-    from explorer.cli.output import note, write_text
+    from explorer.cli.output import note, refuse_unwritable, write_text
     from explorer.cli.source_run import open_source
     from explorer.cli.units import harmless
 
+    target = output or f"{name_of_source(run, 'report')}.html"
+    remedy = "Choose another file with -o."
     opened = open_source(run)
+    if output != "-" and (output is not None or kind == "html"):
+        refuse_unwritable(target, remedy)
     if kind == "html":
         from explorer.report.html import html_report
 
@@ -43,7 +47,6 @@ def command(
     if output == "-" or (output is None and kind == "md"):
         print(harmless(text), end="")
         return opened.exit_code
-    target = output or f"{name_of_source(run, 'report')}.html"
-    write_text(target, text, remedy="Choose another file with -o.")
+    write_text(target, text, remedy=remedy)
     note(f"report: {target}")
     return opened.exit_code

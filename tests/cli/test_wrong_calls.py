@@ -143,3 +143,45 @@ def test_the_demo_says_before_it_runs_that_nothing_can_be_written(
     assert capsys.readouterr().err == (
         f"neuron-explorer: Cannot write the run to {tmp_path}/file: File exists. Choose another directory with -o.\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "work", "remedy"),
+    [
+        (["report", "RUN", "-o", "PATH"], "explorer.report.html.html_report", "-o"),
+        (
+            ["export", "RUN", "-o", "PATH", "--format", "perfetto"],
+            "explorer.report.perfetto.write_perfetto",
+            "-o",
+        ),
+        (["diff", "RUN", "RUN", "--html", "PATH"], "explorer.analysis.diff.comparison.compare", "--html"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("path", "why"),
+    [
+        ("folder", "Is a directory"),
+        ("folder/", "Is a directory"),
+        ("missing/file", "No such file or directory"),
+        ("file/below", "Not a directory"),
+    ],
+)
+def test_what_cannot_be_written_is_said_before_the_work(
+    arguments: list[str],
+    work: str,
+    remedy: str,
+    path: str,
+    why: str,
+    run: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("folder").mkdir()
+    Path("file").write_text("")
+    monkeypatch.setattr(work, lambda *_, **__: pytest.fail("the work was done first"))
+    assert main([{"RUN": run, "PATH": path}.get(word, word) for word in arguments]) == 2
+    assert capsys.readouterr().err == (
+        f"neuron-explorer: Cannot write {path}: {why}. Choose another file with {remedy}.\n"
+    )
