@@ -10,7 +10,8 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from textual import events, work
-from textual.app import App, SystemCommand
+from textual.app import App, ScreenStackError, SystemCommand
+from textual.css.query import NoMatches
 from textual.screen import Screen
 from textual.system_commands import SystemCommandsProvider
 
@@ -23,7 +24,7 @@ from explorer.tui.screens.frame import ExplorerScreen
 from explorer.tui.theme import DEFAULT_THEME, SIXTEEN_COLORS, THEMES, css_variables
 from explorer.tui.themed_styles import ThemedStyles
 from explorer.tui.threads import QuestionThreads
-from explorer.tui.typed_ahead import TypedAhead
+from explorer.tui.typed_ahead import KeyTaken, Typed, TypedAhead
 from explorer.tui.widgets.header import ModeBar
 
 if TYPE_CHECKING:
@@ -243,11 +244,18 @@ class ExplorerApp(App[None]):
             await self._take(event)
 
     async def _take(self, event: events.Event) -> None:
-        if isinstance(event, events.Key) and (name := self._screen_by_key(event)):
+        if not isinstance(event, Typed) or event.is_forwarded:
+            await super().on_event(event)
+        elif isinstance(event, events.Key) and (name := self._screen_by_key(event)):
             # Before the keys that follow it: they are meant for the new screen.
             self._go_by_key(name)
         else:
+            target = self.focused or self.screen
             await super().on_event(event)
+            self._typed_ahead.sent(target)
+
+    def on_key_taken(self, message: KeyTaken) -> None:
+        self._typed_ahead.taken(message.number)
 
     def _go_by_key(self, name: str) -> None:
         """Go to a screen; to one that has yet to be made once the list of screens has said so: making it takes longer than
@@ -260,13 +268,19 @@ class ExplorerApp(App[None]):
         front.query_one(ModeBar).mark(name)
         front.call_after_refresh(self._open_marked, front, name)
 
+    @property
+    def moving(self) -> bool:
+        """Whether the screen in front is still being made, or a key waits."""
+        made = getattr(self._screen_in_front(), "ready", True)
+        return self.opening is not None or not made or self._typed_ahead.waiting
+
     def _open_marked(self, front: ExplorerScreen, name: str) -> None:
         self.opening = None
         self.switch_mode(name)
         front.query_one(ModeBar).mark(front.NAME)
 
     async def take_waiting_keys(self) -> None:
-        """Take the keys that came before the screen in front was there."""
+        """Take the keys that came too early for it."""
         while event := self._typed_ahead.next_key():
             await self._take(event)
 
@@ -375,6 +389,8 @@ class ExplorerApp(App[None]):
 
     def _handle_exception(self, error: Exception) -> None:
         """Leave the terminal as it was; whoever called `run_app` gets the error and reports it."""
+        if isinstance(error, NoMatches | ScreenStackError) and not self.is_running:
+            return  # an app that ends takes its widgets away from under messages that are on their way
         self.crash = self.crash or error
         self._return_code = 1
         if self._exception is None:

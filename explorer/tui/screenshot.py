@@ -44,7 +44,7 @@ async def settle(pilot: Pilot[Any]) -> None:
     while quiet < QUIET_POLLS and waited < LONGEST_WAIT_SECONDS and app.failure is None and app.crash is None:
         await pilot.pause(POLL_SECONDS)
         waited += POLL_SECONDS
-        busy = app.data is None or any(not worker.is_finished for worker in app.workers)
+        busy = app.data is None or app.moving or any(not worker.is_finished for worker in app.workers)
         quiet = 0 if busy else quiet + 1
 
 

@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 from textual import events
+from textual.css.query import NoMatches
 from textual.pilot import Pilot
+from textual.widgets import OptionList
 
 from explorer.analysis.findings import Told, all_rules
 from explorer.analysis.key_figures import Overview, overview
@@ -33,6 +35,7 @@ from explorer.tui.threads import QuestionThreads
 from explorer.tui.widgets.header import ModeBar, RunLine
 from explorer.tui.widgets.key_line import KeyLine
 from explorer.tui.widgets.table import Table
+from tests.tui.waiting import until
 
 Make = Callable[..., ExplorerApp]
 
@@ -202,7 +205,10 @@ async def test_the_palette_runs_an_action(make_app: Make) -> None:
         await settle(pilot)
         await pilot.press("ctrl+p")
         await pilot.press(*"Go to Ranks")
-        await pilot.pause(0.3)
+        hits = app.screen.query_one(OptionList)
+        await until(
+            pilot, lambda: hits.highlighted == 0 and "Ranks" in str(hits.get_option_at_index(0).prompt)
+        )
         await pilot.press("enter")
         await settle(pilot)
         assert app.current_mode == "ranks"
@@ -282,9 +288,20 @@ async def test_a_crash_is_kept_for_the_report_and_not_printed_over_the_terminal(
         async with app.run_test(size=(80, 24)) as pilot:
             await settle(pilot)
             app.call_later(lambda: 1 // 0)
-            await pilot.pause(0.2)
+            await until(pilot, lambda: app.crash)
     assert isinstance(app.crash, ZeroDivisionError)
     assert "Traceback" not in capsys.readouterr().err
+
+
+async def test_what_misses_its_widgets_while_the_app_ends_is_no_crash(make_app: Make) -> None:
+    app = make_app()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settle(pilot)
+    app._handle_exception(NoMatches("gone"))
+    assert app.crash is None
+    error = ValueError("a fault")
+    app._handle_exception(error)
+    assert app.crash is error
 
 
 async def test_one_broken_answer_leaves_the_rest_working(
@@ -331,10 +348,7 @@ async def test_a_run_being_written_is_followed(tmp_path: Path, monkeypatch: pyte
         assert [r["name"] for r in table.rows] == ["aten::first"]
         writer.write("events", [{**row, "event_id": 2, "name": "aten::second", "start_ns": 2000}])
         writer.close()
-        for _ in range(100):
-            await pilot.pause(0.1)
-            if len(table.rows) == 2:
-                break
+        await until(pilot, lambda: len(table.rows) == 2)
         assert {r["name"] for r in table.rows} == {"aten::first", "aten::second"}
 
 
@@ -354,7 +368,7 @@ async def test_a_newer_question_interrupts_the_stale_one(make_app: Make, lane: L
         assert app.data is not None
         # Without the interrupt the first question would take for ever.
         app.data.ask(app.screen, "x", count(slow), answers.append, lane=lane)
-        await pilot.pause(0.3)
+        await until(pilot, lambda: app.data and app.data._lanes[lane]._current)
         app.data.ask(app.screen, "x", count("SELECT 7 AS n"), answers.append, lane=lane)
         await settle(pilot)
     assert answers == [7]
@@ -370,10 +384,7 @@ async def test_long_questions_keep_nobody_waiting(make_app: Make) -> None:
         for number in range(12):  # more than a pool of threads would hold
             app.data.ask(app.screen, f"wait {number}", lambda _: done.wait(60), lambda _: None, lane="long")
         app.data.ask(app.screen, "detail", lambda _: "at once", answers.append, lane="quick")
-        for _ in range(100):
-            await pilot.pause(0.05)
-            if answers:
-                break
+        await until(pilot, lambda: answers)
         assert answers == ["at once"]
         done.set()
         await settle(pilot)
@@ -418,11 +429,10 @@ async def test_how_far_looking_for_bottlenecks_is_stands_where_they_will(make_ap
     app = make_app(find=Slow())
     async with app.run_test(size=(120, 36)) as pilot:
         table = app.screen.query_one("#findings", Table)
-        while "rule" not in str(table.loading_text):
-            await pilot.pause(0.01)
+        await until(pilot, lambda: "rule" in str(table.loading_text))
         assert table.loading_text == "Looking for bottlenecks: rule 23 of 62, 1 finding so far…"
         await pilot.press("5")
-        await pilot.pause(0.1)
+        await until(pilot, lambda: app.current_mode == "findings" and app.screen_of("findings").up_to_date)
         there = app.screen.query_one("#finding-list", Table)
         assert there.loading_text == table.loading_text
         may_end.set()

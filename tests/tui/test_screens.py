@@ -22,6 +22,7 @@ from explorer.tui.widgets.step_bars import StepBars
 from explorer.tui.widgets.table import Table
 from explorer.tui.widgets.timeline import TimelineView
 from tests.tui.sample_run import START, STEP_NS
+from tests.tui.waiting import until
 
 Make = Callable[..., ExplorerApp]
 
@@ -431,8 +432,7 @@ async def test_a_running_query_is_cancelled(make_app: Make, key: str) -> None:
         await settle(pilot)
         app.screen.query_one(SqlEditor).load_text("SELECT count(*) FROM range(3000000) a, range(3000000) b")
         await pilot.press("ctrl+r")
-        await pilot.pause(0.3)
-        assert "Running" in text_of(app, "#sql-status")
+        await until(pilot, lambda: "Running" in text_of(app, "#sql-status"))
         assert "Esc cancels" in text_of(app, "#sql-status")
         await pilot.press(key)
         await settle(pilot)  # ends only when the query has
@@ -450,7 +450,7 @@ async def test_a_newer_query_replaces_one_that_runs(make_app: Make) -> None:
         editor = app.screen.query_one(SqlEditor)
         editor.load_text("SELECT count(*) FROM range(3000000) a, range(3000000) b")
         await pilot.press("ctrl+r")
-        await pilot.pause(0.2)
+        await until(pilot, lambda: "Running" in text_of(app, "#sql-status"))
         editor.load_text("SELECT 8 AS eight")
         await pilot.press("ctrl+r")
         await settle(pilot)

@@ -44,6 +44,7 @@ LINES = (
     Column("top_share", "share", "share", width=8),
     Column("share_bar", "", "bar", width=10, rank=2),
 )
+NO_EVENTS = "This run holds no events. Record at least one step, or import a trace that holds one."
 TOP_LINES = 30
 BARS = ("findings", "steps", "ranks")
 """What fills the lower part of the screen: findings (with some steps where there is room), all steps, or all ranks."""
@@ -129,7 +130,7 @@ class OverviewScreen(ExplorerScreen):
             self._shown = answer.stories.index(answer.worst)
             self._show_story(answer.worst)
         else:
-            self.query_one("#story-title", Static).update(Text("This run holds no events."))
+            self.query_one("#story-title", Static).update(NO_EVENTS)
         self.query_one(KeyFigures).show(answer.figures)
         self.query_one(KeyFigures).display = bool(answer.figures)
 

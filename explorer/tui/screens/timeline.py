@@ -253,7 +253,7 @@ class TimelineScreen(ExplorerScreen):
 
     @on(TimelineView.Moved)
     def _moved(self) -> None:
-        if self.view.timeline is not None:
+        if self.view.timeline is not None and self.view.timeline.tracks:
             window = self.view.window
             self.explorer.shared_window = self.view.timeline.rank, window.start_ns, window.end_ns
         if self.view.selected is None and self.view.range is None:
