@@ -25,7 +25,7 @@ from explorer.store.writer import RunWriter
 Ints = npt.NDArray[np.int64]
 GROUP_ROWS = 150_000
 """Rows of the source that share one part of each table."""
-GROUP_CHUNKS = 16
+GROUP_CHUNKS = 12
 """Chunks that do at most: where rows are long, fewer of them."""
 PART_EDGES = 1_000_000
 """Edges that share one part."""

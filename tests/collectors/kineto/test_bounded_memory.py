@@ -142,6 +142,7 @@ def test_any_trace_becomes_the_same_run_whatever_the_memory(
         patch.setattr(light, "_LARGE_BYTES", 8 * size)
         patch.setattr(distinct, "HASHED", size)
         patch.setattr(writing, "GROUP_ROWS", size)
+        patch.setattr(writing, "GROUP_CHUNKS", 1 + size % 3)
         patch.setattr(writing, "PART_EDGES", size)
         few = tables(path, folder / "few", memory_bytes)
     same(few, many)
