@@ -19,9 +19,11 @@ from types import FrameType
 from typing import Any
 
 from explorer.collectors.hidden_thread import HiddenThread
+from explorer.collectors.lines import frame_end
 from explorer.collectors.lines.user_code import standard_roots
 
 _NEVER = math.inf
+_SOON_SECONDS = 0.001
 _OURS = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "")
 _ADD = ctypes.pythonapi.Py_AddPendingCall
 _CALL = ctypes.cast(ctypes.pythonapi.PyObject_IsTrue, ctypes.c_void_p)
@@ -137,6 +139,26 @@ class MainThreadCall:
             except Exception as error:
                 if _is_the_programs(error):
                     raise
+
+
+def raise_soon(error: BaseException) -> None:
+    """Raise in the main thread what a signal handler of the program raised where the interpreter drops it."""
+
+    def action(frame: FrameType | None) -> None:
+        while frame is not None:
+            if frame.f_code is frame_end.FrameEnd.__del__.__code__:
+                # Still there.
+                call.after(_SOON_SECONDS)
+                return
+            frame = frame.f_back
+        call.stop()
+        raise error
+
+    call = MainThreadCall(action)
+    call.after(_SOON_SECONDS)
+
+
+frame_end.raise_soon = raise_soon
 
 
 def _release(lock: Any) -> None:

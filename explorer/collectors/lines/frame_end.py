@@ -15,6 +15,11 @@ _RESUMED = 0x20 | 0x80 | 0x100 | 0x200
 """Code flags of generators, coroutines, iterable coroutines and asynchronous generators."""
 
 
+raise_soon: Callable[[BaseException], None] | None = None
+"""Raises an error in the program's main thread, soon: set by whoever can. The interpreter drops what is raised at the end of a
+frame, but a signal handler of the program may have raised it there."""
+
+
 class FrameEnd:
     """To be set as `f_trace` of a frame, and held by nothing else. `action` is called with it when the frame ends."""
 
@@ -30,8 +35,14 @@ class FrameEnd:
 
     def __del__(self) -> None:
         action, self.action = self.action, None
-        if action is not None:
+        if action is None:
+            return
+        try:
             action(self)
+        except BaseException as error:
+            if raise_soon is None:
+                raise
+            raise_soon(error)
 
 
 def can_be_watched(frame: FrameType) -> bool:

@@ -72,7 +72,7 @@ class Rest:
             self._thread.leave_modules(frame, end)
             self._state(frame, end)
             token = self._token
-            watch = FrameEnd(lambda watch: self._ended(watch, token), end.f_back)
+            watch = FrameEnd(lambda watch: self._told(watch, token), end.f_back)
             self._watch = id(watch)
             end.f_trace = watch
         self.off = True
@@ -173,6 +173,14 @@ class Rest:
 
     # -- the end
 
+    def _told(self, watch: FrameEnd, token: int) -> None:
+        try:
+            self._ended(watch, token)
+        except BaseException:
+            # A signal handler of the program raised in the middle: recording is taken up later.
+            self.busy = False
+            raise
+
     def _ended(self, watch: FrameEnd, token: int) -> None:
         """The frame that this rest was for has ended."""
         recorder, thread = self._recorder, self._thread
@@ -180,8 +188,8 @@ class Rest:
             return
         if threading.get_ident() != thread.own.ident or sys.gettrace() is not None:
             return
-        # Below this one are the lambda's and FrameEnd's; below them the program's, unless its thread ends.
-        here = sys._getframe(2).f_back
+        # Below this one are `_told`, the lambda's and FrameEnd's; below them the program's, unless its thread ends.
+        here = sys._getframe(3).f_back
         self.busy = True
         if token != self._token:
             # Somebody else ended the rest just now.

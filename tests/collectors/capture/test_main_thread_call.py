@@ -5,11 +5,14 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from types import FrameType
 
 import pytest
 
 from explorer.collectors.capture.main_thread_call import MainThreadCall
+from explorer.collectors.lines.frame_end import FrameEnd
 
 
 class FromHandler(Exception):
@@ -18,6 +21,13 @@ class FromHandler(Exception):
 
 def handler(number: int, frame: FrameType | None) -> None:
     raise FromHandler(number)
+
+
+def work_and_wait(work: Callable[[], None]) -> None:
+    work()
+    until = time.monotonic() + 30
+    while time.monotonic() < until:
+        pass
 
 
 def call_and_wait(call: MainThreadCall) -> None:
@@ -50,6 +60,25 @@ def test_an_interrupt_reaches_the_program() -> None:
     finally:
         call.stop()
         signal.signal(signal.SIGINT, before)
+
+
+def test_an_error_of_a_signal_handler_at_the_end_of_a_frame_reaches_the_program(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lost: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", lost.append)
+    before = signal.signal(signal.SIGUSR1, handler)
+
+    def watched() -> None:
+        sys._getframe().f_trace = FrameEnd(lambda end: signal.raise_signal(signal.SIGUSR1), None)
+
+    try:
+        with pytest.raises(FromHandler) as caught:
+            work_and_wait(watched)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert caught.value.args == (signal.SIGUSR1,)
+    assert lost == []
 
 
 def test_its_own_errors_stay_inside() -> None:
