@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -32,6 +33,7 @@ def each(
             "Install it: pip install 'neuron-explorer[distributed]'",
         ) from error
     try:
+        _knock(scheduler)
         client = Client(scheduler, timeout=CONNECT_S, set_as_default=False)
     except (OSError, TimeoutError, ValueError) as error:
         raise InputError(
@@ -49,3 +51,14 @@ def each(
                 (future.result(), None) if failure is None else (None, f"{type(failure).__name__}: {failure}")
             )
         return found
+
+
+def _knock(address: str) -> None:
+    """Connect and leave again. Raises OSError where nobody listens: a client that waits for a scheduler would print what
+    its threads meet."""
+    protocol, _, place = address.rpartition("://")
+    if protocol not in ("", "tcp", "tls"):
+        return
+    host, _, port = place.rpartition(":") if place.rsplit(":", 1)[-1].isdecimal() else (place, "", "8786")
+    with socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_S):
+        pass

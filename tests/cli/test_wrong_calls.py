@@ -185,3 +185,20 @@ def test_what_cannot_be_written_is_said_before_the_work(
     assert capsys.readouterr().err == (
         f"neuron-explorer: Cannot write {path}: {why}. Choose another file with {remedy}.\n"
     )
+
+
+@pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "127.0.0.1:1", "[::1]:1", "nobody.invalid"])
+def test_a_scheduler_that_does_not_answer_is_one_line(address: str, tmp_path: Path) -> None:
+    """In a process of its own: what a half-made client prints, it prints when the process ends."""
+    pytest.importorskip("distributed")
+    trace = Path(__file__).resolve().parents[2] / "sample_traces" / "synthetic" / "cuda.json"
+    call = [sys.executable, "-m", "explorer.cli.main", "import", str(trace), "-o", str(tmp_path / "run")]
+    done = subprocess.run(
+        [*call, "--scheduler", address],
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    said = f"No Dask scheduler answers at {address}. Start one: dask scheduler; then its workers."
+    assert (done.returncode, done.stdout, done.stderr) == (3, "", f"neuron-explorer: {said}\n")
