@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from explorer.tui.app import ExplorerApp
 
 AT_ONCE = ("ctrl+q", "ctrl+c")
-LONGEST_SECONDS = 0.2
-"""For a key's work; the widget it went to may be gone before it could say so"""
+AGAIN_SECONDS, LONGEST_ROUNDS = 0.04, 50
+"""How often to look whether the widget that a key went to is gone, which cannot say then that it has had it, and how many times
+before the others wait no longer"""
 
 Typed = events.Key | events.Paste
 
@@ -72,7 +73,16 @@ class TypedAhead:
         self._sent += 1
         self._under_way = target.post_message(KeyTaken(self._sent))
         if self._under_way:
-            asyncio.get_running_loop().call_later(LONGEST_SECONDS, self.taken, self._sent)
+            self._look_again(self._sent, target, LONGEST_ROUNDS)
+
+    def _look_again(self, number: int, target: DOMNode, rounds: int) -> None:
+        if not self._under_way or number != self._sent:
+            return
+        if rounds and target.is_attached:
+            loop = asyncio.get_running_loop()
+            loop.call_later(AGAIN_SECONDS, self._look_again, number, target, rounds - 1)
+        else:
+            self.taken(number)
 
     def taken(self, number: int) -> None:
         """The key of this number has done its work, or has had long enough for it."""
