@@ -124,12 +124,10 @@ def _top_ops(
     counts = is_op | names.where(lambda name: name.startswith("Optimizer."))
     top = np.flatnonzero(counts & (enclosing < 0))
     run: list[int] = []
-    before, last_ns = FORWARD, 0
+    before, last = FORWARD, 0
     track = -1
-
-    def ran_backward(since_ns: int, until_ns: int) -> bool:
-        low, high = np.searchsorted(backward_starts, (since_ns, until_ns))
-        return bool(high > low)
+    # So much of the backward pass had begun before each op.
+    begun = np.searchsorted(backward_starts, starts[top]).tolist()
 
     def close(following: int = OTHER) -> None:
         nonlocal run
@@ -137,17 +135,17 @@ def _top_ops(
             _run(phase, names, run, before, following)
             run = []
 
-    for row in top.tolist():
+    for row, ran in zip(top.tolist(), begun):
         if tracks[row] != track:
             close()
             if track >= 0:
                 carried[track] = before
-            track, last_ns = int(tracks[row]), int(starts[row])
+            track, last = int(tracks[row]), ran
             before = carried.get(track, FORWARD)
-        if before == FORWARD and ran_backward(last_ns, int(starts[row])):
+        if before == FORWARD and ran > last:
             close()
             before = BACKWARD
-        last_ns = int(starts[row])
+        last = ran
         known = int(phase[row])
         if known >= 0:
             close(known)
