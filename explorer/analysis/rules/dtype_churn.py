@@ -52,7 +52,7 @@ def check(context: RuleContext) -> Sequence[Draft]:
 def _types(context: RuleContext, sites: list[int]) -> set[str]:
     """Source types of the casts at these lines, as far as they were recorded."""
     rows = context.rows(
-        f"""SELECT DISTINCT json_extract_string(e.dtypes, '$[0]') AS kind FROM events e
+        f"""SELECT DISTINCT json_extract_string(TRY_CAST(e.dtypes AS JSON), '$[0]') AS kind FROM events e
         LEFT JOIN stacks k ON k.stack_id = e.stack_id AND k.depth = 0
         WHERE e.rank = {context.scope.rank} AND e.name = 'aten::_to_copy' AND e.dtypes IS NOT NULL
           AND {context.in_sites("coalesce(k.site_id, e.site_id)", sites)}"""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from explorer.analysis.exposed import chosen_events, devices, exposed
+from explorer.analysis.launch_advice import is_jax
 from explorer.analysis.rule import Draft, Rule, Setting
 from explorer.analysis.rule_context import RuleContext
 from explorer.model.finding import Saving
@@ -38,7 +39,9 @@ def check(context: RuleContext) -> Sequence[Draft]:
                 line_times_ns={item["site_id"]: item["time_ns"] for item in lines},
                 saving=Saving(low=exposed_ns // 3, expected=round(0.8 * exposed_ns), high=exposed_ns),
                 evidence=[evidence],
-                advice=_advice(kinds[0]["name"], context.code(lines[0]["site_id"] if lines else None)),
+                advice=_advice(
+                    kinds[0]["name"], context.code(lines[0]["site_id"] if lines else None), is_jax(context)
+                ),
                 affected=f"SELECT event_id, start_ns, duration_ns FROM ({copies})",
                 remaining_share=0.2,
                 side="device",
@@ -49,8 +52,10 @@ def check(context: RuleContext) -> Sequence[Draft]:
     return drafts
 
 
-def _advice(kind: str, code: str) -> str:
+def _advice(kind: str, code: str, jax: bool) -> str:
     line = f" The line is `{code}`." if code else ""
+    if jax:
+        return f"Put the next batch on the device while this one computes (jax.device_put ahead of its use), keep results there (donate_argnums), and fetch them once every N steps.{line}"
     low = kind.lower()
     if "pageable" in low:
         return f"The largest copies are pageable: pin the host memory (DataLoader(pin_memory=True) or tensor.pin_memory()) and copy with .to(device, non_blocking=True).{line}"

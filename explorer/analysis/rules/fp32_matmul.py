@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from explorer.analysis.rule import Draft, NotChecked, Rule, Setting
 from explorer.analysis.rule_context import RuleContext
@@ -40,8 +41,7 @@ WHERE {context.where()} AND e.category = 'kernel' AND regexp_matches(e.name, '{_
             line_times_ns=lines,
             saving=Saving(low=expected // 2, expected=expected, high=round(0.9 * time_ns)),
             evidence=[evidence],
-            advice="Allow TF32 with torch.set_float32_matmul_precision('high') (for convolutions torch.backends.cudnn.conv.fp32_precision = 'tf32'), "
-            "or train under torch.autocast('cuda', dtype=torch.bfloat16). On GPUs without TF32 use autocast with float16.",
+            advice=_advice(devices),
             affected=f"SELECT event_id, start_ns, duration_ns FROM ({kernels})",
             remaining_share=1 - saved,
             side="device",
@@ -50,6 +50,23 @@ WHERE {context.where()} AND e.category = 'kernel' AND regexp_matches(e.name, '{_
             key="fp32",
         )
     ]
+
+
+def _advice(devices: list[dict[str, Any]]) -> str:
+    names = [str(device["name"] or "") for device in devices]
+    if any(part in name for name in names for part in _WITHOUT_TF32):
+        return (
+            "This GPU has neither TF32 nor bfloat16: train under torch.autocast('cuda', dtype=torch.float16) with a"
+            " torch.amp.GradScaler."
+        )
+    return (
+        "Allow TF32 with torch.set_float32_matmul_precision('high') (for convolutions torch.backends.cudnn.conv.fp32_precision ="
+        " 'tf32'), or train under torch.autocast('cuda', dtype=torch.bfloat16). On GPUs without TF32 use autocast with float16."
+    )
+
+
+_WITHOUT_TF32 = ("V100", "TITAN V", "Tesla T4", "RTX 2060", "RTX 2070", "RTX 2080", "TITAN RTX", "Quadro RTX")
+"""Volta and Turing: their tensor cores take float16 only (NVIDIA's architecture papers)."""
 
 
 def _has_no_tensor_cores(name: str) -> bool:

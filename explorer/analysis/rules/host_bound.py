@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from explorer.analysis.code_loop import CodeLines, Line
+from explorer.analysis.launch_advice import compile_advice
 from explorer.analysis.paused_lines import paused_after
 from explorer.analysis.rule import Draft, Rule, Setting
 from explorer.analysis.rule_context import RuleContext
@@ -156,7 +157,7 @@ FROM ({gaps}) g"""
             line_times_ns=lines,
             saving=Saving(low=idle_ns // 4, expected=round(0.7 * idle_ns), high=idle_ns),
             evidence=[evidence],
-            advice="The host cannot launch work fast enough: compile the model (torch.compile, mode='reduce-overhead' replays CUDA graphs), "
+            advice=f"The host cannot launch work fast enough: {compile_advice(context)}, "
             "make larger batches, fuse small ops, and take Python work out of the step."
             + (f" Most idle time passes at `{top}`." if top else ""),
             affected=f"SELECT start_ns, greatest(0, duration_ns) AS duration_ns FROM ({work})",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from explorer.analysis.code_loop import CodeLines, CodeLoop
+from explorer.analysis.launch_advice import compile_advice, graphs, is_jax
 from explorer.analysis.rule import Draft, Rule, Setting
 from explorer.analysis.rule_context import RuleContext
 from explorer.analysis.rule_sql import union_ns
@@ -107,7 +108,7 @@ WHERE {context.where()} AND t.kind <> 'thread' AND e.category = 'kernel'"""
             line_times_ns=lines,
             saving=Saving(low=idle_ns // 3, expected=round(0.7 * idle_ns), high=idle_ns),
             evidence=[evidence],
-            advice="Fuse or replay them: torch.compile(mode='reduce-overhead'), CUDA graphs, fused or foreach optimizers, larger batches.",
+            advice=_fuse_or_replay(context),
             affected=f"SELECT start_ns, duration_ns FROM ({tiny})",
             remaining_share=0.3,
             side="device",
@@ -115,6 +116,14 @@ WHERE {context.where()} AND t.kind <> 'thread' AND e.category = 'kernel'"""
             key="kernels",
         )
     ]
+
+
+def _fuse_or_replay(context: RuleContext) -> str:
+    if is_jax(context):
+        return f"Fuse them: {compile_advice(context)}, larger batches."
+    replayed = graphs(context)
+    how = f"torch.compile(mode='reduce-overhead'), {replayed}" if replayed else "torch.compile"
+    return f"Fuse or replay them: {how}, fused or foreach optimizers, larger batches."
 
 
 RULE = Rule(

@@ -21,12 +21,12 @@
 --   input_rows BIGINT - How many tokens or samples the step worked on: the indices its embeddings looked up, else the rows of
 --     the first matrix that was multiplied; null where shapes were not recorded
 WITH shaped AS (
-    -- Inputs as lists of sizes: the indices of an embedding, the left matrix of a product without its columns.
+    -- Inputs as lists of sizes (Ascend writes shapes that are no JSON): the indices of an embedding, the left matrix of a product without its columns.
     SELECT rank, step, start_ns, event_id, name = 'aten::embedding' AS is_lookup,
-           CASE name WHEN 'aten::embedding' THEN TRY_CAST(shapes->'$[1]' AS BIGINT[])
-                     WHEN 'aten::addmm' THEN TRY_CAST(shapes->'$[1]' AS BIGINT[])[:-2]
-                     ELSE TRY_CAST(shapes->'$[0]' AS BIGINT[])[:-2] END AS sizes
-    FROM events
+           CASE name WHEN 'aten::embedding' THEN TRY_CAST(known->'$[1]' AS BIGINT[])
+                     WHEN 'aten::addmm' THEN TRY_CAST(known->'$[1]' AS BIGINT[])[:-2]
+                     ELSE TRY_CAST(known->'$[0]' AS BIGINT[])[:-2] END AS sizes
+    FROM (SELECT *, TRY_CAST(shapes AS JSON) AS known FROM events)
     WHERE category = 'op' AND shapes IS NOT NULL
       AND name IN ('aten::embedding', 'aten::linear', 'aten::matmul', 'aten::mm', 'aten::addmm')
 ), inputs AS (
