@@ -13,8 +13,10 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import copy
 import csv
+import dataclasses
 import difflib
 import functools
 import io
@@ -26,6 +28,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import textwrap
 import threading
 import time
 import tokenize
@@ -275,6 +278,34 @@ def arrays() -> float:
     return total
 
 
+@dataclasses.dataclass(order=True)
+class Sample:
+    number: int
+    weight: float = 0.0
+
+
+def data_classes() -> int:
+    samples = sorted(dataclasses.replace(Sample(n % 17, n / 3), weight=1.0) for n in range(300))
+    return sum(sample.number for sample in samples)
+
+
+def wrapped_text() -> list[str]:
+    return textwrap.wrap(TEXT * 5, 40)
+
+
+@contextlib.contextmanager
+def opened() -> Iterator[int]:
+    yield 1
+
+
+def context_managers() -> int:
+    total = 0
+    for _ in range(400):
+        with opened() as one, contextlib.suppress(ValueError):
+            total += one
+    return total
+
+
 def text_and_ops() -> None:
     """Words in Python, a few ops on each batch: a dataset and its model in one thread."""
     import torch
@@ -316,6 +347,9 @@ SHAPES: dict[str, Callable[[], object]] = {
         threads,
         threads_with_calls,
         arrays,
+        data_classes,
+        wrapped_text,
+        context_managers,
         text_and_ops,
     )
 }

@@ -27,6 +27,9 @@ STEP_BUDGET = 2_000
 TRY_BUDGET = 50
 """Line events that hot code gets when recording is taken up otherwise: enough to see that it is still running."""
 
+NAMELESS = 10_000
+"""Code objects without a file of their own that are remembered: a program may make new ones for ever."""
+
 MUTED = -1
 """What `pin` returns where it switched tracing off for a call."""
 
@@ -68,6 +71,8 @@ class SettraceRecorder:
         self.files: dict[str, Any] = {}
         if module_call is not None and module_key is not None:
             self.files[module_call.co_filename] = MODULES
+        self._nameless: dict[int, tuple[CodeType, int]] = {}
+        """Code without a file of its own, by identity, and whose it is"""
         self._real_settrace = sys.settrace
         # One object, so that `stop` knows its own.
         self._watched_settrace = self._settrace
@@ -136,14 +141,22 @@ class SettraceRecorder:
 
     def classify(self, frame: FrameType) -> int:
         """Whose code a frame runs, where its file is not in `files`; puts it there."""
-        file = frame.f_code.co_filename
+        code = frame.f_code
+        known = self._nameless.get(id(code))
+        if known is not None and known[0] is code:
+            return known[1]
+        file = code.co_filename
         kind = self.user_code.kind_of_frame(frame)
         if kind == SKIP and being_imported(frame.f_globals):
             # A library shows whether it uses torch once its own imports have run.
             return kind
         if not file.startswith("<") or file.startswith("<frozen "):
-            # Names such as <string> are shared by the user's exec and by generated library code: asked every time.
             self.files[file] = None if kind == SKIP else True
+        else:
+            # Names such as <string> are shared by the user's exec and by generated library code.
+            if len(self._nameless) >= NAMELESS:
+                self._nameless.clear()
+            self._nameless[id(code)] = (code, kind)
         return kind
 
     def is_recorded(self, frame: FrameType) -> bool:

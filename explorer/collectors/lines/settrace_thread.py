@@ -234,9 +234,13 @@ class TracedThread:
             self.rest.in_library(frame)
 
     def rest_at_once(self, frame: FrameType) -> bool:
-        """In a thread that begins with this frame: rest until it ends, where recording has taken too much already."""
+        """In a thread that begins with this frame: rest until that ends, where recording has taken too much already."""
         if self.budget.in_debt:
-            self.rest.begin(frame, frame)
+            # To the end of the thread: it would begin to rest again in every frame that goes on.
+            outermost = frame
+            while outermost.f_back is not None and outermost.f_back.f_code is not self._recorder.base_code:
+                outermost = outermost.f_back
+            self.rest.begin(frame, outermost)
         return self.rest.off
 
     def _more_lines(self, frame: FrameType) -> int:

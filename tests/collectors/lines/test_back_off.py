@@ -248,6 +248,31 @@ def test_the_caller_of_hot_code_is_exact_when_that_returns() -> None:
 
 
 @needs_settrace
+def test_code_without_a_file_is_classified_once() -> None:
+    class Counting(UserCode):
+        asked = 0
+
+        def kind_of_frame(self, frame: FrameType) -> int:
+            Counting.asked += frame.f_code.co_filename == "<made>"
+            return super().kind_of_frame(frame)
+
+    scope: dict[str, Any] = {"__name__": "__main__"}
+    exec(compile("def made():\n    return 1\n", "<made>", "exec"), scope)
+    recorder = SettraceRecorder(Counting())
+    before = sys.gettrace()
+    recorder.start(None)
+    try:
+        for _ in range(10):
+            scope["made"]()
+    finally:
+        recorder.stop()
+        sys.settrace(before)
+    assert Counting.asked == 1
+    own = next(thread for thread in recorder.take() if thread.ident == threading.get_ident())
+    assert own.records[1::2].count(scope["made"].__code__) == 10
+
+
+@needs_settrace
 def test_a_rest_that_is_too_short_is_one_of_the_caller(monkeypatch: pytest.MonkeyPatch) -> None:
     from explorer.collectors.lines import settrace_rest
 
