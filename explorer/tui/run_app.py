@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from explorer.tui.app import ExplorerApp
+from explorer.tui.escape_key import tell_escape_soon
 from explorer.tui.terminal import need_terminal
 
 if TYPE_CHECKING:
@@ -17,9 +17,6 @@ LAST_SECONDS = 0.5
 LONGEST_SECONDS = 30.0
 """For questions to end when the UI has, and when it has failed"""
 SWITCH_SECONDS = 0.001
-ESCAPE_SECONDS = 0.025
-"""Escape is the key, and not the beginning of another key's sequence, where nothing follows for so long. Terminals and ssh send
-a sequence in one piece; the library would wait for a tenth of a second."""
 
 
 def run_app(open_run: Callable[[], Run], run_name: str = "", **options: Any) -> bool:
@@ -32,7 +29,7 @@ def run_app(open_run: Callable[[], Run], run_name: str = "", **options: Any) -> 
     need_terminal()
     app = ExplorerApp(open_run, run_name, **options)
     _favour_the_screen()
-    _tell_escape_soon()
+    tell_escape_soon()
     app.run()
     if app.data is not None:
         app.data.close()
@@ -42,14 +39,6 @@ def run_app(open_run: Callable[[], Run], run_name: str = "", **options: Any) -> 
         app.threads.all_ended(within_s=LONGEST_SECONDS)
         raise error
     return ended
-
-
-def _tell_escape_soon() -> None:
-    """Set how long to wait behind an Escape, unless the user has (ESCDELAY, in milliseconds)."""
-    from textual import constants
-
-    if "ESCDELAY" not in os.environ:
-        vars(constants)["ESCAPE_DELAY"] = ESCAPE_SECONDS
 
 
 def _favour_the_screen() -> None:
