@@ -7,7 +7,7 @@ import selectors
 import sys
 from types import SimpleNamespace
 
-ESCAPE_SECONDS = 0.025
+ESCAPE_SECONDS = 0.015
 """Escape is the key, and not the beginning of a sequence, where nothing follows for so long. Terminals and ssh send a sequence in
 one piece; the library would wait for a tenth of a second."""
 
