@@ -88,6 +88,7 @@ async def style_ahead(app: ExplorerApp) -> None:
                 break  # the library has styled it when it came to the front
         else:
             screen._css_update_count = wanted
+            await _draw_ahead(app, screen)
         await _pause()
 
 
