@@ -253,7 +253,7 @@ def test_truncation_keeps_the_entries_before_it(tmp_path):
     assert 0 < counts[0] < counts[1] < counts[2]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(data=st.data())
 def test_mutations_never_crash(tmp_path_factory, data):
     original = pickle.dumps(
