@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-SHARE = 0.2
-"""Of a thread's processor time, recording may take this much. A share s makes a program run 1 / (1 - s) times as long: 1.25
+SHARE = 0.16
+"""Of a thread's processor time, recording may take this much. A share s makes a program run 1 / (1 - s) times as long: 1.19
 times here. The rest up to 1.5 is for the roughness of the costs below, and for what other threads of the recorder take."""
 
 OTHERS_SHARE = 0.12
