@@ -45,7 +45,7 @@ def test_recording_may_take_its_share_of_the_time_and_its_first_credit(processor
     assert not own.charge(records=8_000)
     assert own.credit_ns == -860_000 - 2_000_000
     assert own.in_debt
-    processor[0] += 5 * (2_700_000 - DEBT_NS) + 5
+    processor[0] += (2_860_000 - DEBT_NS) * 100 // 16 + 10
     own.charge()
     assert not own.in_debt
 
