@@ -234,20 +234,27 @@ def test_a_step_that_only_moves_memory(builder: RunBuilder) -> None:
     assert found[0].lines[0].line == 41
 
 
-@pytest.mark.parametrize(
-    ("machine", "process", "said"), [(99.0, 40.0, True), (99.0, 99.0, False), (40.0, 40.0, False)]
-)
-def test_contention_is_said_once(builder: RunBuilder, machine: float, process: float, said: bool) -> None:
+def busy_steps(builder: RunBuilder, counters: dict[str, float | None]) -> int:
+    """Four steps of one op each, and at each of them these percentages, where known; the counters' track."""
     builder.steps(4, 1_000)
     line = builder.line(12, "y = model(x)")
     for i in range(4):
         builder.op("aten::mm", i * 1_000, 990, site=line)
     track = builder.track("counter", "cpu", None, "host")
     for i in range(4):
-        for name, value in (("machine.cpu", machine), ("process.cpu", process)):
-            builder.row(
-                "counters", track_id=track, timestamp_ns=at(i * 1_000), name=name, value=value, unit="%"
-            )
+        for name, value in counters.items():
+            if value is not None:
+                builder.row(
+                    "counters", track_id=track, timestamp_ns=at(i * 1_000), name=name, value=value, unit="%"
+                )
+    return track
+
+
+@pytest.mark.parametrize(
+    ("machine", "process", "said"), [(99.0, 40.0, True), (99.0, 99.0, False), (40.0, 40.0, False)]
+)
+def test_contention_is_said_once(builder: RunBuilder, machine: float, process: float, said: bool) -> None:
+    busy_steps(builder, {"machine.cpu": machine, "process.cpu": process})
     found = of_rule(find(builder.open()), "contention")
     assert [finding.severity for finding in found] == (["low"] if said else [])
 
@@ -260,17 +267,7 @@ def test_workers_of_the_program_are_no_other_programs(
     builder: RunBuilder, children: float | None, cores: int | None, said: list[str]
 ) -> None:
     builder.host = {"cpu_count": cores} if cores else {}
-    builder.steps(4, 1_000)
-    line = builder.line(12, "y = model(x)")
-    for i in range(4):
-        builder.op("aten::mm", i * 1_000, 990, site=line)
-    track = builder.track("counter", "cpu", None, "host")
-    for i in range(4):
-        for name, value in (("machine.cpu", 100.0), ("process.cpu", 48.0), ("children.cpu", children)):
-            if value is not None:
-                builder.row(
-                    "counters", track_id=track, timestamp_ns=at(i * 1_000), name=name, value=value, unit="%"
-                )
+    busy_steps(builder, {"machine.cpu": 100.0, "process.cpu": 48.0, "children.cpu": children})
     run = builder.open()
     found = of_rule(find(run), "contention")
     assert [finding.severity for finding in found] == said
@@ -285,11 +282,7 @@ def test_workers_of_the_program_are_no_other_programs(
 
 
 def test_waiting_before_the_steps_is_no_contention(builder: RunBuilder) -> None:
-    builder.steps(4, 1_000)
-    line = builder.line(12, "y = model(x)")
-    for i in range(4):
-        builder.op("aten::mm", i * 1_000, 990, site=line)
-    track = builder.track("counter", "cpu", None, "host")
+    track = busy_steps(builder, {})
     # The compiler's own processes keep the machine busy for seven samples, then the steps compute.
     for i in range(-7, 3):
         for name, value in (("machine.cpu", 99.0), ("process.cpu", 2.0 if i < 0 else 98.0)):
