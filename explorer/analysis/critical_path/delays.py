@@ -60,5 +60,17 @@ def measure(events: RankEvents) -> Delays:
     )
 
 
+def waits(events: RankEvents, delays: Delays) -> dict[int, list[tuple[int, int]]]:
+    """By place of a waiting device event: the places of those it waits for, each with the delay after it in ns."""
+    awaited, waiting = places(events, events.wait_source), places(events, events.wait_target)
+    on_device = (awaited >= 0) & (waiting >= 0)
+    found: dict[int, list[tuple[int, int]]] = {}
+    for source, target, delay in zip(
+        awaited[on_device].tolist(), waiting[on_device].tolist(), delays.wait[on_device].tolist()
+    ):
+        found.setdefault(target, []).append((source, delay))
+    return found
+
+
 def _median(values: Ints) -> int:
     return int(np.median(values)) if len(values) else 0

@@ -14,7 +14,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from explorer.analysis.critical_path.delays import measure
+from explorer.analysis.critical_path.delays import measure, waits
 from explorer.analysis.critical_path.host_lane import NOTHING, Ints, at, distinct
 from explorer.analysis.critical_path.rank_events import RankEvents
 from explorer.analysis.critical_path.streams import places
@@ -75,13 +75,7 @@ class Replay:
         self.lane_state = np.where(state == NOTHING, 0, state)
         self._delays = measure(events)
         self._order = self._causes_first()
-        self._waits: dict[int, list[tuple[int, int]]] = {}
-        awaited, waiting = places(events, events.wait_source), places(events, events.wait_target)
-        on_device = (awaited >= 0) & (waiting >= 0)
-        for source, target, delay in zip(
-            awaited[on_device].tolist(), waiting[on_device].tolist(), self._delays.wait[on_device].tolist()
-        ):
-            self._waits.setdefault(target, []).append((source, delay))
+        self._waits = waits(events, self._delays)
 
     def unchanged(self) -> Change:
         """The change that changes nothing."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from explorer.analysis.critical_path.delays import measure
+from explorer.analysis.critical_path.delays import measure, waits
 from explorer.analysis.critical_path.host_lane import NOTHING, Ints, Pieces, at
 from explorer.analysis.critical_path.rank_events import PASSIVE, RankEvents, load
 from explorer.analysis.critical_path.streams import places
@@ -55,13 +55,7 @@ def slack(events: RankEvents) -> Slack:
     what = np.concatenate([launched, begun, inside])
     order = np.lexsort((what, kind, key))[::-1]
 
-    sources: dict[int, list[tuple[int, int]]] = {}
-    awaited, waiting = places(events, events.wait_source), places(events, events.wait_target)
-    on_device = (awaited >= 0) & (waiting >= 0)
-    for source, target, delay in zip(
-        awaited[on_device].tolist(), waiting[on_device].tolist(), delays.wait[on_device].tolist()
-    ):
-        sources.setdefault(target, []).append((source, delay))
+    sources = waits(events, delays)
     before, after_stream = delays.before.tolist(), delays.stream.tolist()
     enqueued = (delays.launch_end + delays.launch).tolist()
     length = (events.end[events.device] - device_start).tolist()
