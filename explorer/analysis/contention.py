@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 
 from explorer.analysis.engine import Engine
 from explorer.analysis.step_scope import StepScope
@@ -25,7 +25,7 @@ class Contention:
     telemetry, null where there are none."""
 
     sql: str
-    medians: Mapping[str, float | None] = field(default_factory=dict)
+    medians: Mapping[str, float | None]
     sentence: str = ""
     stretch: float = 1.0
 
@@ -73,10 +73,9 @@ FROM counters WHERE {_samples(engine, scope)}"""
         others = machine * cores - process - children
         if others < LEAST_OF_OTHERS_PERCENT:
             return found
-    return Contention(
-        sql,
-        medians,
-        f"Other programs used the processor during the recording (the machine was {machine:.0f} % busy, this program had "
+    return replace(
+        found,
+        sentence=f"Other programs used the processor during the recording (the machine was {machine:.0f} % busy, this program had "
         f"{process:.0f} % of a core): times are longer than on a quiet machine, and shares are less certain.",
-        100.0 / max(process, 10.0),
+        stretch=100.0 / max(process, 10.0),
     )
