@@ -165,15 +165,18 @@ def check(run: Run, budget: Budget, baseline: Run | None = None) -> list[Outcome
     return outcomes
 
 
+def _seen(held_up: Contention) -> str:
+    return f"other programs used the processor, this one had {held_up.core_percent:.0f} % of a core"
+
+
 def _of_time(rule: str, passed: bool, alone: bool, message: str, held_up: Contention) -> Outcome:
     """The outcome of a limit of time. `alone`: whether it would hold, had the run taken its time without the others."""
     if passed or not held_up.sentence:
         return Outcome(rule, passed, message)
-    seen = f"other programs used the processor, this one had {held_up.core_percent:.0f} % of a core"
     if alone:
         why = f"which alone can make it {held_up.stretch:.1f} times as long: record again on a quiet machine"
-        return Outcome(rule, None, f"{message}; {seen}, {why}")
-    return Outcome(rule, False, f"{message}; {seen}, which does not explain all of it")
+        return Outcome(rule, None, f"{message}; {_seen(held_up)}, {why}")
+    return Outcome(rule, False, f"{message}; {_seen(held_up)}, which does not explain all of it")
 
 
 def _shares_said(outcome: Outcome, held_up: Contention) -> Outcome:
@@ -182,8 +185,7 @@ def _shares_said(outcome: Outcome, held_up: Contention) -> Outcome:
         return outcome
     return replace(
         outcome,
-        message=f"{outcome.message}; other programs used the processor, this one had {held_up.core_percent:.0f} % of a core:"
-        " shares are less certain, record again on a quiet machine",
+        message=f"{outcome.message}; {_seen(held_up)}: shares are less certain, record again on a quiet machine",
     )
 
 
