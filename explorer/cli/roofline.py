@@ -26,6 +26,7 @@ def command(
     Operations and bytes come from the recorded input shapes (record_shapes); peaks from the vendors' data sheets, or
     measured. Efficiency is the least time the device needs over the time it took.
     """
+    from explorer.analysis.phrase import place
     from explorer.cli.reading import read
     from explorer.cli.table import Column
 
@@ -74,10 +75,7 @@ def command(
         columns.get(by, columns["op"]),
         json=json,
         limit=limit,
-        shown=lambda row: {
-            **row,
-            "where": f"{row['file']}:{row['line']}" if row.get("file") else "",
-        },
+        shown=lambda row: {**row, "where": place(row) or ""},
         empty="No op carries shapes that a model knows; record with --shapes all (record_shapes=True in a program).",
         note=_left_out,
     )
