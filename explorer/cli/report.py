@@ -34,7 +34,8 @@ def command(
     target = output or f"{name_of_source(run, 'report')}.html"
     remedy = "Choose another file with -o."
     opened = open_source(run)
-    if output != "-" and (output is not None or kind == "html"):
+    printed = output == "-" or (output is None and kind == "md")
+    if not printed:
         refuse_unwritable(target, remedy)
     if kind == "html":
         from explorer.report.html import html_report
@@ -44,7 +45,7 @@ def command(
         from explorer.report.markdown import markdown_report
 
         text = markdown_report(opened.run)
-    if output == "-" or (output is None and kind == "md"):
+    if printed:
         print(harmless(text), end="")
         return opened.exit_code
     write_text(target, text, remedy=remedy)
