@@ -262,9 +262,7 @@ class SettraceRecorder:
             return False
         own.rest.learn(frame)
         if not at_step:
-            innermost = frame
-            while innermost is not None and not self.is_recorded(innermost):
-                innermost = innermost.f_back
+            innermost = self.recorded_from(frame)
             if innermost is not None and innermost.f_code in self.hot_now:
                 self.hot_now.discard(innermost.f_code)
                 own.rearm(TRY_BUDGET, {innermost.f_code})
