@@ -24,7 +24,7 @@ from explorer.collectors.options import DEFAULTS, ImportOptions
 from explorer.collectors.source import Limits, Source, open_source
 from explorer.model.errors import InputError, UsageError
 from explorer.store.cluster import each
-from explorer.store.location import Location, is_remote, open_store
+from explorer.store.location import Location, is_remote, open_store, why
 from explorer.store.manifest import decode, manifest_path
 
 _HEAD_BYTES = 4 << 20
@@ -171,8 +171,9 @@ def _remote_files(url: str) -> list[tuple[str, int]]:
             names = filesystem.find(path)
     # Each kind of store raises errors of its own.
     except Exception as error:
-        why = " ".join(str(error).split()).rstrip(".") or type(error).__name__
-        raise InputError(f"{url} cannot be read: {why}.", "Check the address and the credentials.") from error
+        raise InputError(
+            f"{url} cannot be read: {why(error)}.", "Check the address and the credentials."
+        ) from error
     if not names:
         raise InputError(f"{url} holds no file.", "Check the address.")
     return [

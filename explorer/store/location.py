@@ -37,10 +37,15 @@ def open_store(
     return filesystem, str(path)
 
 
+def why(error: Exception) -> str:
+    """What an error of a store says, in one line without the full stop."""
+    return " ".join(str(error).split()).rstrip(".") or type(error).__name__
+
+
 def _unopened(url: str, error: Exception) -> InputError:
-    why = " ".join(str(error).split()).rstrip(".") or type(error).__name__
     return InputError(
-        f"{url} cannot be opened: {why}.", "Check the address, the credentials and the package for its store."
+        f"{url} cannot be opened: {why(error)}.",
+        "Check the address, the credentials and the package for its store.",
     )
 
 
