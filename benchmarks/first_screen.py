@@ -208,11 +208,12 @@ def key_seconds(start: Callable[[], Terminal], most: int) -> tuple[dict[str, lis
     return latencies, peak
 
 
-_MEASURES: dict[Callable[[Answer], float], str] = {
-    lambda answer: answer.wall_s: "wall",
-    lambda answer: answer.own_wall_s: "without waiting for a core",
-    lambda answer: answer.processor_s: "processor",
+_MEASURES: dict[str, tuple[str, Callable[[Answer], float]]] = {
+    "wall": ("wall", lambda answer: answer.wall_s),
+    "own_wall": ("without waiting for a core", lambda answer: answer.own_wall_s),
+    "processor": ("processor", lambda answer: answer.processor_s),
 }
+"""Title and seconds of each measure of a key, by its name in the JSON."""
 
 
 def main() -> None:
@@ -242,12 +243,11 @@ def main() -> None:
         for name in MOMENTS
     }
     every = [answer for own in latencies.values() for answer in own]
-    keys = {
-        "count": len(every),
-        "wall_ms": _spread([1e3 * answer.wall_s for answer in every]),
-        "own_wall_ms": _spread([1e3 * answer.own_wall_s for answer in every]),
-        "processor_ms": _spread([1e3 * answer.processor_s for answer in every]),
+    spreads = {
+        f"{name}_ms": _spread([1e3 * measure(answer) for answer in every])
+        for name, (_, measure) in _MEASURES.items()
     }
+    keys = {"count": len(every), **spreads}
     peak = max(peak, *(start["peak_mib"] for start in starts))
     load = os.getloadavg()[0]
     if arguments.json:
@@ -261,20 +261,16 @@ def main() -> None:
         print(f"| {name} | {row['wall_s']:.2f} | {row['worst_wall_s']:.2f} | {row['processor_s']:.2f} |")
     if not every:
         return
-    print(f"\n| {keys['count']} keys | p50 ms | p95 ms | worst ms |\n|---|---|---|---|")
-    for name, title in (
-        ("wall", "wall"),
-        ("own_wall", "without waiting for a core"),
-        ("processor", "processor"),
-    ):
-        print(f"| {title} | " + " | ".join(f"{value:.0f}" for value in keys[f"{name}_ms"]) + " |")
+    print(f"\n| {len(every)} keys | p50 ms | p95 ms | worst ms |\n|---|---|---|---|")
+    for name, (title, _) in _MEASURES.items():
+        print(f"| {title} | " + " | ".join(f"{value:.0f}" for value in spreads[f"{name}_ms"]) + " |")
     print(f"\npeak {peak:.0f} MiB")
     for name, own in latencies.items():
         if own:
-            worst = [max(own, key=key) for key in _MEASURES]
             said = ", ".join(
-                f"{title} {1e3 * measure(answer):.0f} ms ({answer.key})"
-                for answer, (measure, title) in zip(worst, _MEASURES.items(), strict=True)
+                f"{title} {1e3 * measure(worst):.0f} ms ({worst.key})"
+                for title, measure in _MEASURES.values()
+                for worst in [max(own, key=measure)]
             )
             print(f"  {name:9} {len(own):2} keys, at worst: {said}")
 
