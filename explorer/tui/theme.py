@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import wraps
 
 from textual.theme import Theme
 
@@ -256,34 +258,24 @@ def palette_of(theme: Theme) -> Palette:
     return _PALETTES.get(theme.name, _DARK if theme.dark else _LIGHT)
 
 
+def _once_per_theme(find: Callable[[Theme], dict[str, str]]) -> Callable[[Theme], dict[str, str]]:
+    """Keep what `find` says, by the theme's name; a theme that takes the name of another is asked about anew."""
+    kept: dict[str, tuple[Theme, dict[str, str]]] = {}
+
+    @wraps(find)
+    def known(theme: Theme) -> dict[str, str]:
+        entry = kept.get(theme.name)
+        if entry is None or entry[0] is not theme:
+            entry = kept[theme.name] = theme, find(theme)
+        return entry[1]
+
+    return known
+
+
+@_once_per_theme
 def inks(theme: Theme) -> dict[str, str]:
     """Text colours of a theme as plain hex, for text that is drawn by hand: no transparency, no 'auto'."""
-    known = _MIXED.get(theme.name)
-    if known is None or known[0] is not theme:
-        known = _MIXED[theme.name] = theme, _mix(theme)
-    return known[1]
-
-
-_MIXED: dict[str, tuple[Theme, dict[str, str]]] = {}
-"""Inks by the theme's name: a picture asks for them a dozen times, and mixing them takes half a millisecond."""
-
-
-def css_variables(theme: Theme) -> dict[str, str]:
-    """The variables of the style sheets in a theme, the library's and our own."""
-    known = _VARIABLES.get(theme.name)
-    if known is None or known[0] is not theme:
-        own = inks(theme)
-        variables = {f"ink-{name}": own[name] for name in ("muted", "faint", "cursor", "resting")}
-        variables |= {**theme.to_color_system().generate(), **theme.variables}
-        known = _VARIABLES[theme.name] = theme, variables
-    return known[1]
-
-
-_VARIABLES: dict[str, tuple[Theme, dict[str, str]]] = {}
-"""CSS variables by the theme's name"""
-
-
-def _mix(theme: Theme) -> dict[str, str]:
+    # Kept: a picture asks for them a dozen times, and mixing them takes half a millisecond.
     from textual.color import Color
 
     system = theme.to_color_system().generate()
@@ -317,3 +309,11 @@ def _mix(theme: Theme) -> dict[str, str]:
         "warn": hexed("warning"),
         "bad": hexed("error"),
     }
+
+
+@_once_per_theme
+def css_variables(theme: Theme) -> dict[str, str]:
+    """The variables of the style sheets in a theme, the library's and our own."""
+    own = inks(theme)
+    variables = {f"ink-{name}": own[name] for name in ("muted", "faint", "cursor", "resting")}
+    return variables | theme.to_color_system().generate() | theme.variables
