@@ -224,6 +224,7 @@ async def test_findings_run_their_sql_in_place_and_take_it_along(make_app: Make)
         assert "Rules this run cannot answer" in text_of(app, "#finding-text")
         await pilot.press("home")
         await pilot.press("x")
+        await until(pilot, lambda: app.screen.query("#sql-status") and " in " in text_of(app, "#sql-status"))
         await settle(pilot)
         assert app.current_mode == "findings"
         assert " in " in text_of(app, "#sql-status")
@@ -239,7 +240,7 @@ async def test_findings_run_their_sql_in_place_and_take_it_along(make_app: Make)
         assert app.current_mode == "sql"
         assert app.screen.query_one(SqlEditor).text == "SELECT 42 AS answer"
         await pilot.press("5", "escape")
-        await pilot.pause()
+        await until(pilot, lambda: listed.has_focus)
         assert listed.has_focus
         assert not app.screen.query_one("#finding-sql").display
 
@@ -338,7 +339,9 @@ async def test_ranks_that_hold_the_others_up_are_named_with_their_line(
         first, second = app.screen.query_one("#late-table", Table).rows
         assert (first["how"], first["where"], first["more_ns"]) == ("5 of 6 steps", "train.py:17", 3_000_000)
         assert "delay_ns" not in second
-        assert app.screen.query_one(HeatMap).rank == 1
+        heat = app.screen.query_one(HeatMap)
+        await until(pilot, lambda: heat.rank == 1)  # goes there once it has been laid out
+        assert heat.rank == 1
         await pilot.press("r", "enter")
         await settle(pilot)
         assert app.current_mode == "source"
