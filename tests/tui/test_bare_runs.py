@@ -14,61 +14,36 @@ from explorer.tui.screenshot import settle
 from tests.tui.bare_runs import TABLES, write_bare_run
 from tests.tui.waiting import until
 
-NO_LINES = "No line of this file is known."
-NO_MEMORY = "No allocations are known in this run. Record with profile_memory=True."
-NO_COUNTERS = "No counters: this run holds no telemetry. Record with telemetry on."
-NO_BASELINE = "Nothing to compare with yet: press o and give a run or a trace."
-SQL = "Ctrl+R runs the query."
+NOTHING = {
+    "overview": "This run holds no events. Record at least one step, or import a trace that holds one.",
+    "timeline": "This rank holds no events.",
+    "source": "No line of this file is known.",
+    "ops": "This run holds no framework ops.",
+    "findings": "The run holds no events",
+    "memory": "No allocations are known in this run. Record with profile_memory=True.",
+    "ranks": "This run has one rank: there is nothing to compare it with.",
+    "counters": "No counters: this run holds no telemetry. Record with telemetry on.",
+    "sql": "Ctrl+R runs the query.",
+    "compare": "Nothing to compare with yet: press o and give a run or a trace.",
+}
 SAID: dict[str, dict[str, str]] = {
-    "nothing": {
-        "overview": "This run holds no events. Record at least one step, or import a trace that holds one.",
-        "timeline": "This rank holds no events.",
-        "source": NO_LINES,
-        "ops": "This run holds no framework ops.",
-        "findings": "The run holds no events",
-        "memory": NO_MEMORY,
-        "ranks": "This run has one rank: there is nothing to compare it with.",
-        "counters": NO_COUNTERS,
-        "sql": SQL,
-        "compare": NO_BASELINE,
-    },
-    "counters": {
-        "overview": "This run holds no events. Record at least one step, or import a trace that holds one.",
-        "timeline": "This rank holds no events.",
-        "source": NO_LINES,
-        "ops": "This run holds no framework ops.",
-        "findings": "The run holds no events",
-        "memory": NO_MEMORY,
-        "ranks": "This run holds no steps.",
-        "counters": "Counters   1 over 4.00 µs",
-        "sql": SQL,
-        "compare": NO_BASELINE,
-    },
-    "device": {
+    "nothing": NOTHING,
+    "counters": NOTHING | {"ranks": "This run holds no steps.", "counters": "Counters   1 over 4.00 µs"},
+    "device": NOTHING
+    | {
         "overview": "whole recording, no steps in it",
         "timeline": "cuda:0 stream 7",
-        "source": NO_LINES,
-        "ops": "This run holds no framework ops.",
         "findings": "The run holds no framework ops",
-        "memory": NO_MEMORY,
-        "ranks": "This run has one rank: there is nothing to compare it with.",
-        "counters": NO_COUNTERS,
-        "sql": SQL,
-        "compare": NO_BASELINE,
     },
-    "host": {
+    "host": NOTHING
+    | {
         "overview": "whole recording, no steps in it",
         "timeline": "python main",
-        "source": NO_LINES,
         "ops": "aten::add",
         "findings": "The run holds no device kernels",
-        "memory": NO_MEMORY,
-        "ranks": "This run has one rank: there is nothing to compare it with.",
-        "counters": NO_COUNTERS,
-        "sql": SQL,
-        "compare": NO_BASELINE,
     },
 }
+"""What each screen says of each run"""
 LEAVING = {"quit", "app.quit"}
 
 
