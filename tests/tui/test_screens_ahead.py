@@ -10,6 +10,7 @@ from textual.color import Color
 from textual.css.model import RuleSet
 from textual.css.parse import parse as library_parse
 from textual.css.stylesheet import Stylesheet
+from textual.pilot import Pilot
 
 from explorer.tui.app import ExplorerApp
 from explorer.tui.modes import MODULES, SCREENS
@@ -29,6 +30,14 @@ def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     # pytest rewrites what is imported, and two threads that read Python code at once fail (CPython gh-106905).
     for module in MODULES.values():
         import_module(module)
+
+
+async def visit_ops(pilot: Pilot[None]) -> None:
+    """Wait for the overview, go to the ops and come back."""
+    for key in ("4", "1"):
+        await settle(pilot)
+        await pilot.press(key)
+    await settle(pilot)
 
 
 async def test_every_screen_is_made_and_laid_out_and_only_the_one_in_front_asks(make_app: Make) -> None:
@@ -85,11 +94,7 @@ async def test_a_new_theme_reaches_screens_in_the_back(make_app: Make) -> None:
 async def test_a_run_that_has_grown_is_asked_by_the_screen_in_front_only(make_app: Make) -> None:
     app = make_app()
     async with app.run_test(size=(100, 30)) as pilot:
-        await settle(pilot)
-        await pilot.press("4")
-        await settle(pilot)
-        await pilot.press("1")
-        await settle(pilot)
+        await visit_ops(pilot)
         app._open()
         await settle(pilot)
         assert app.screen_of("overview").up_to_date
@@ -128,11 +133,7 @@ async def test_a_screen_made_ahead_is_drawn_ahead_and_shown_at_once(
 async def test_a_screen_that_comes_back_from_a_dialog_is_drawn_again(make_app: Make) -> None:
     app = make_app()
     async with app.run_test(size=(100, 30)) as pilot:
-        await settle(pilot)
-        await pilot.press("4")
-        await settle(pilot)
-        await pilot.press("1")
-        await settle(pilot)
+        await visit_ops(pilot)
         before = picture(app)
         await pilot.press("question_mark")
         await settle(pilot)
